@@ -1,0 +1,247 @@
+"""The evaluator's words: what it is asked (`Request`) and what it answers (`Evaluation`), as frozen JSON-able values.
+
+Status names follow flashinfer-bench's vocabulary; an `Evaluation` cannot hold fields that its status forbids.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class Frozen(BaseModel):
+    """Base of every value here: immutable, unknown fields refused, JSON in and out."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Status(str, Enum):
+    """The verdict on one solution."""
+
+    PASSED = "PASSED"
+    INCORRECT_SHAPE = "INCORRECT_SHAPE"
+    INCORRECT_DTYPE = "INCORRECT_DTYPE"
+    INCORRECT_NUMERICAL = "INCORRECT_NUMERICAL"
+    COMPILE_ERROR = "COMPILE_ERROR"
+    RUNTIME_ERROR = "RUNTIME_ERROR"
+    TIMEOUT = "TIMEOUT"
+    REJECTED = "REJECTED"
+    UNSUPPORTED = "UNSUPPORTED"
+
+
+INCORRECT = frozenset({Status.INCORRECT_SHAPE, Status.INCORRECT_DTYPE, Status.INCORRECT_NUMERICAL})
+
+
+class Tolerance(Frozen):
+    """`|got - expected| <= atol + rtol * |expected|`, element by element, expected in float64 where the reference can."""
+
+    rtol: float = Field(1e-4, ge=0)
+    atol: float = Field(1e-5, ge=0)
+
+
+class TaskSpec(Frozen):
+    """A task as the worker needs it: files to load and plain numbers, no code objects."""
+
+    name: str
+    kind: Literal["native", "kernelbench"]
+    path: str
+    """native: the Python file with `make_inputs(rng, **sizes) -> dict[str, ndarray]` and `reference(**inputs)`.
+    kernelbench: the Python file with `Model`, `get_inputs`, `get_init_inputs`."""
+    sizes: dict[str, int]
+    """The full problem. kernelbench: values of module-level integer constants (as shipped)."""
+    check_sizes: tuple[dict[str, int], ...]
+    """Problems small enough to verify in the simulator; same keys as `sizes`."""
+    tolerance: Tolerance = Tolerance()
+    allow_library: bool = False
+    """True: torch operators that compute may stay in a KernelBench solution."""
+    seed: int = 2026
+
+
+class DeviceSpec(Frozen):
+    """Hardware facts of a GPU, from a device card (`knowledge/devices/*.yaml`) or NVML. Sizes in bytes, rates per second."""
+
+    name: str
+    compute_capability: tuple[int, int]
+    sm_count: int
+    sm_clock_hz: float
+    dram_bytes_per_s: float
+    """Datasheet bandwidth."""
+    measured_dram_bytes_per_s: float | None = None
+    """Bandwidth that a large device-to-device copy reaches, read + written; None where nobody measured it."""
+    fp32_flops_per_s: float
+    tf32_flops_per_s: float | None = None
+    fp16_flops_per_s: float | None = None
+    """Dense tensor-core rate with fp32 accumulation."""
+    l2_bytes: int
+    l1_shared_bytes_per_sm: int
+    """L1 cache and shared memory together."""
+    shared_bytes_per_sm: int
+    shared_bytes_per_block: int
+    """The opt-in limit for dynamic shared memory of one block."""
+    registers_per_sm: int = 65536
+    max_threads_per_sm: int = 2048
+    max_blocks_per_sm: int = 32
+    sources: tuple[str, ...] = ()
+
+    @property
+    def arch(self) -> str:
+        """The compile target, e.g. `sm_90`."""
+        return "sm_%d%d" % self.compute_capability
+
+
+class Request(Frozen):
+    """One evaluation. JSON on the worker's stdin."""
+
+    task: TaskSpec
+    solution: str
+    """Path of the solution module."""
+    mode: Literal["sim", "cuda"] = "sim"
+    device: DeviceSpec
+    """The card of the GPU: simulated (mode sim) or expected (mode cuda)."""
+    stages: tuple[Literal["verify", "profile"], ...] = ("verify", "profile")
+    """`profile` runs the full sizes: modelled time and counts (sim), measured time (cuda)."""
+    timeout_s: float = Field(300.0, gt=0)
+
+
+FindingKind = Literal[
+    "out_of_bounds", "misaligned", "shared_race", "uninitialised_shared", "uninitialised_output", "divergent_barrier",
+    "deadlock", "runaway", "null_pointer", "argument_mismatch", "non_contiguous_argument", "launch_limit", "input_modified",
+    "nondeterministic", "shuffle_outside_mask", "unsupported", "library_call", "guard",
+]
+
+
+class Finding(Frozen):
+    """Something the simulator, the stand-in or a guard saw, with where it was seen."""
+
+    kind: FindingKind
+    message: str
+    severity: Literal["error", "warning"] = "error"
+    kernel: str | None = None
+    file: str | None = None
+    line: int | None = None
+    """Line of the CUDA source (1-based) or, with `file` set, of that Python file."""
+    block: tuple[int, int, int] | None = None
+    thread: tuple[int, int, int] | None = None
+    sizes: dict[str, int] | None = None
+    """The problem sizes of the run that showed it."""
+
+
+class Mismatch(Frozen):
+    """The first wrong output element and the case that shows it."""
+
+    output: str
+    """Path in the output tree, e.g. `out` or `out[1]`."""
+    case: str
+    """Input distribution and seed, e.g. `normal seed 7`."""
+    sizes: dict[str, int]
+    expected_shape: tuple[int, ...] | None = None
+    got_shape: tuple[int, ...] | None = None
+    expected_dtype: str | None = None
+    got_dtype: str | None = None
+    index: tuple[int, ...] | None = None
+    expected: float | None = None
+    got: float | None = None
+    max_abs_error: float | None = None
+    allowed_error: float | None = None
+    wrong_elements: int | None = None
+    total_elements: int | None = None
+
+
+class KernelResources(Frozen):
+    """What ptxas and nvdisasm say of one kernel."""
+
+    kernel: str
+    registers: int
+    static_shared_bytes: int
+    stack_bytes: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+    sass: dict[str, int] = Field(default_factory=dict)
+    """Opcode with modifiers -> static count, e.g. `LDG.E.128` -> 4; empty where nvdisasm is missing."""
+
+
+class LaunchRecord(Frozen):
+    """One kernel launch of the profiled run."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    dynamic_shared_bytes: int = 0
+    counts: dict[str, float] = Field(default_factory=dict)
+    """Vocabulary fact name -> value, of this launch, for the whole grid (names: kernelskill/vocabulary.py)."""
+    time_us: float | None = None
+    terms_us: dict[str, float] = Field(default_factory=dict)
+    """Modelled time's named parts in µs (not additive: see the time model)."""
+    sampled_blocks: int | None = None
+    """Blocks that were executed; None: all of them."""
+
+
+class TimeEstimate(Frozen):
+    """A time of the whole solution at the full sizes. `modelled` and `cuda_event` are never mixed."""
+
+    provenance: Literal["modelled", "cuda_event", "cuda_graph"]
+    time_us: float
+    low_us: float | None = None
+    high_us: float | None = None
+    """95 % interval of the median (measured times only)."""
+    samples: int | None = None
+    limiter: str | None = None
+    """Modelled: the dominating term."""
+
+
+class Environment(Frozen):
+    """Where the evaluation ran."""
+
+    device: str
+    simulated: bool
+    arch: str
+    versions: dict[str, str] = Field(default_factory=dict)
+    sandbox: str = "rlimits"
+
+
+class Evaluation(Frozen):
+    """The reviewer's result for one solution. Fields a status forbids stay empty (checked)."""
+
+    status: Status
+    message: str
+    """One or two sentences for the person who meets it: what, where, what to do."""
+    environment: Environment
+    findings: tuple[Finding, ...] = ()
+    mismatch: Mismatch | None = None
+    compile_log: str = ""
+    resources: tuple[KernelResources, ...] = ()
+    launches: tuple[LaunchRecord, ...] = ()
+    time: TimeEstimate | None = None
+    time_unavailable: str = ""
+    """Why `time` is empty although the solution passed."""
+    task_facts: dict[str, float] = Field(default_factory=dict)
+    """`task_bytes`, `task_output_elements`, ... as counted from the full-size inputs and outputs."""
+    checks: dict[str, int] = Field(default_factory=dict)
+    """What was verified: cases run, sizes, distributions, elements compared."""
+    stage_seconds: dict[str, float] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _status_decides_fields(self) -> Evaluation:
+        if self.status is not Status.PASSED and (self.time is not None or self.launches):
+            raise ValueError(f"{self.status.value} cannot carry a time or launches: only a PASSED solution is profiled")
+        if self.mismatch is not None and self.status not in INCORRECT:
+            raise ValueError(f"{self.status.value} cannot carry a mismatch")
+        if self.status in INCORRECT and self.mismatch is None:
+            raise ValueError(f"{self.status.value} needs the mismatch that shows it")
+        if self.status is Status.PASSED and any(f.severity == "error" for f in self.findings):
+            raise ValueError("PASSED cannot carry an error finding")
+        return self
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return self.model_dump_json()
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Evaluation:
+        """Inverse of `to_json`; raises pydantic.ValidationError."""
+        return cls.model_validate_json(text)
+
+
+JsonDict = dict[str, Any]

@@ -1,0 +1,60 @@
+"""Errors for the person who meets them: what, where (`path:line:col`), what to do next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place in a file, 1-based; `line` and `column` may be unknown."""
+
+    path: str | Path
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        parts = [str(self.path)] + [str(n) for n in (self.line, self.column) if n is not None]
+        return ":".join(parts)
+
+
+class KernelSkillError(Exception):
+    """Base of every error that a user can cause. `str()` is the whole message; the CLI prints it without a traceback."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, location: Location | None = None, hint: str = "") -> None:
+        self.message, self.location, self.hint = message, location, hint
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        where = f"{self.location}: " if self.location else ""
+        todo = f"\n  hint: {self.hint}" if self.hint else ""
+        return f"{where}{self.message}{todo}"
+
+
+class TaskError(KernelSkillError):
+    """A task file or folder that cannot be used."""
+
+
+class RuleError(KernelSkillError):
+    """A rule file that cannot be used."""
+
+
+class MethodError(KernelSkillError):
+    """A method card that cannot be used."""
+
+
+class RunError(KernelSkillError):
+    """A run folder that cannot be read or resumed."""
+
+
+class DecisionError(KernelSkillError):
+    """The policy could not decide: engine failure, or engine and oracle disagree. Never a silent choice."""
+
+
+class WriterError(KernelSkillError):
+    """A writer could not produce code for the method (the attempt fails; the run goes on)."""
+
+    exit_code = 1

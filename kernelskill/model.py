@@ -1,0 +1,120 @@
+"""Frozen values that the whole of kernelskill speaks in. The evaluator's words are in `evaluator.types`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from evaluator.types import Evaluation, Frozen, TaskSpec
+
+Value = bool | int | float | str
+Provenance = Literal[
+    "ncu", "cuda_event", "nvml", "ptxas", "sass", "source", "simulated", "modelled", "task", "history", "device_card", "writer"
+]
+
+
+class Fact(Frozen):
+    """One thing known about a solution, its task, the device or the run. What is not known has no Fact."""
+
+    name: str
+    value: bool | int | float | str
+    unit: str = ""
+    provenance: Provenance
+
+
+class MethodApplication(Frozen):
+    """An optimisation as a tiny value: which method, with which parameters."""
+
+    method: str
+    params: dict[str, bool | int | float | str] = Field(default_factory=dict)
+
+    def __str__(self) -> str:
+        inner = ", ".join(f"{k}={v}" for k, v in sorted(self.params.items()))
+        return f"{self.method}({inner})" if inner else self.method
+
+
+class FiredRule(Frozen):
+    """A rule that fired: which conjunction of its condition, and the facts that matched."""
+
+    rule: str
+    variant: int
+    matched: dict[str, bool | int | float | str]
+    because: str = ""
+    source: str = ""
+    location: str = ""
+
+
+class Candidate(Frozen):
+    """A method that at least one rule proposed, and its fate."""
+
+    method: str
+    proposed_by: tuple[str, ...]
+    priority: int
+    expected_gain: float
+    """Ratio of times, >= 1, after the cap by headroom."""
+    params: dict[str, bool | int | float | str] = Field(default_factory=dict)
+    fate: Literal["chosen", "vetoed", "beaten", "outranked", "stopped"]
+    fate_reason: str
+    """e.g. `vetoed by failed_here (failed_here.launch_tuning = 1)`."""
+
+
+class Decision(Frozen):
+    """Facts in, rules fired, the one method chosen or the stop, and why every other lost. Self-contained and versioned."""
+
+    version: Literal[1] = 1
+    outcome: Literal["method", "stop"]
+    chosen: MethodApplication | None = None
+    stop_reason: str = ""
+    """e.g. `near_speed_of_light`; empty when a method was chosen."""
+    reason: str
+    """One sentence."""
+    facts: dict[str, Fact]
+    derived: dict[str, bool | int | float | str] = Field(default_factory=dict)
+    fired: tuple[FiredRule, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    rules_digest: str = ""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A loaded task: what the evaluator needs (`spec`) and what kernelskill knows besides."""
+
+    spec: TaskSpec
+    root: Path
+    """Folder of the task; files of the task are below it."""
+    start_source: str
+    """The starting solution: a Python module, native form (`run`) or KernelBench form (`ModelNew`); "" where there is none."""
+    family: str = ""
+    """Declared or recognised: `elementwise`, `row_reduction`, `transpose`, `matmul`; "" unknown."""
+    operation: str = ""
+    """Within the family, e.g. `softmax`; for element-wise chains the expression (see writers/template)."""
+    arguments: dict[str, Any] = field(default_factory=dict)
+    """Operation's details: input names, shapes as size names, dtype, constants."""
+    flops: str = ""
+    """Expression over size names; "" where unknown."""
+    allow: frozenset[str] = frozenset()
+    """Precision classes the task permits beyond fp32, e.g. {"tf32"}."""
+
+    @property
+    def name(self) -> str:
+        """The task's name."""
+        return self.spec.name
+
+
+class Attempt(Frozen):
+    """One edge of the attempt graph."""
+
+    round: int
+    parent: str
+    """Digest of the parent solution."""
+    child: str
+    """Digest of the child; "" when the writer produced none."""
+    method: MethodApplication
+    outcome: Literal["improved", "equal", "regressed", "failed", "off_method", "duplicate", "not_written"]
+    gain: float | None = None
+    """Parent's time / child's time, same provenance; None when the child has no time."""
+    message: str = ""
+    evaluation: Evaluation | None = None
