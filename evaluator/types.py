@@ -88,7 +88,7 @@ class DeviceSpec(Frozen):
     @property
     def arch(self) -> str:
         """The compile target, e.g. `sm_90`."""
-        return "sm_%d%d" % self.compute_capability
+        return "sm_{}{}".format(*self.compute_capability)
 
 
 class Request(Frozen):

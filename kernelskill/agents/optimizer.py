@@ -1,0 +1,69 @@
+"""Optimizer: has the writer apply the one chosen method, has the result reviewed, and judges what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from evaluator.types import Evaluation, Status
+from kernelskill.agents.diagnoser import diagnose
+from kernelskill.agents.reviewer import Reviewer
+from kernelskill.errors import WriterError
+from kernelskill.memory.history import digest_lines
+from kernelskill.memory.run import Run
+from kernelskill.methods import MethodCard, broken_promises
+from kernelskill.model import Attempt, Fact, MethodApplication, Task
+from kernelskill.writers.base import CodeWriter, WriteRequest
+
+MIN_GAIN = 1.02
+"""Smaller gains count as equal: below it the time model and an A/A run on a GPU differ by noise."""
+MODEL_TRUST = 1.15
+"""Modelled times that differ by less cannot be told apart reliably (benchmarks/model)."""
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """One attempt: write, refuse duplicates, review, hold the code to the method's promise, compare times."""
+
+    task: Task
+    run: Run
+    reviewer: Reviewer
+    writer: CodeWriter
+    cards: Mapping[str, MethodCard]
+
+    def attempt(self, round_: int, parent: str, method: MethodApplication, facts: Mapping[str, Fact]) -> Attempt:
+        """Never raises for what the writer or its code does: a failure is an attempt with its reason."""
+        def edge(child: str, outcome: Outcome, message: str = "", **more: object) -> Attempt:
+            return Attempt.model_validate(dict(round=round_, parent=parent, child=child, method=method, outcome=outcome,
+                                               message=message, **more))
+
+        request = WriteRequest(self.task, method, self.run.source(parent), facts, digest_lines(self.run.graph, parent))
+        try:
+            source = self.writer.write(request)
+        except WriterError as error:
+            return edge("", "not_written", str(error))
+        child = self.run.keep_source(source)
+        if child in self.run.graph:
+            return edge(child, "duplicate", f"the same code as solution {child[:8]}, which was evaluated before")
+        evaluation = self.reviewer.review(self.run.source_path(child))
+        if evaluation.status is not Status.PASSED:
+            return edge(child, "failed", diagnose(evaluation), evaluation=evaluation)
+        broken = broken_promises(self.cards[method.method], facts, self.reviewer.facts(source, evaluation))
+        if broken:
+            return edge(child, "off_method", "; ".join(broken), evaluation=evaluation)
+        outcome, gain, message = self._compare(parent, evaluation)
+        return edge(child, outcome, message, gain=gain, evaluation=evaluation)
+
+    def _compare(self, parent: str, child: Evaluation) -> tuple[Outcome, float | None, str]:
+        before, after = self.run.graph.evaluation(parent).time, child.time
+        if before is None or after is None or before.provenance != after.provenance:
+            return "equal", None, f"no time to compare: {child.time_unavailable or 'the parent has none'}"
+        gain = before.time_us / after.time_us
+        if gain < MIN_GAIN:
+            return ("equal" if gain > 1 / MIN_GAIN else "regressed"), gain, ""
+        doubtful = after.provenance == "modelled" and gain < MODEL_TRUST
+        return "improved", gain, "within the time model's error" if doubtful else ""
+
+
+Outcome = Literal["improved", "equal", "regressed", "failed", "off_method", "duplicate", "not_written"]

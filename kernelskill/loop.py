@@ -1,0 +1,92 @@
+"""The loop: review → facts → one method by rule → write → verify → record, until a rule says stop.
+
+Everything that a kill must not lose is in the run's journal before the next step starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from evaluator.types import Evaluation, Status
+from kernelskill.agents.optimizer import Optimizer
+from kernelskill.memory.history import history_facts
+from kernelskill.memory.run import Run
+from kernelskill.model import Attempt, Decision, Fact, MethodApplication
+from kernelskill.policy import Policy
+
+
+class Observer(Protocol):
+    """Told of every step, for live progress."""
+
+    def started(self, evaluation: Evaluation) -> None:
+        """The starting solution was reviewed."""
+
+    def decided(self, round_: int, decision: Decision) -> None:
+        """A method was chosen, or the run stops."""
+
+    def attempted(self, attempt: Attempt) -> None:
+        """An attempt ended."""
+
+
+@dataclass
+class Loop:
+    """One optimisation of one task."""
+
+    run: Run
+    policy: Policy
+    optimizer: Optimizer
+    observer: Observer
+
+    def optimise(self) -> str:
+        """Play rounds until the run has a stop reason; return it."""
+        if not self.run.graph.start:
+            self.review_start()
+        while not self.run.stop_reason:
+            self.play_round()
+        return self.run.stop_reason
+
+    def review_start(self) -> None:
+        """Evaluate the start; a start that does not pass ends the run."""
+        digest = self.run.keep_source(self.optimizer.task.start_source)
+        evaluation = self.optimizer.reviewer.review(self.run.source_path(digest))
+        self.run.keep_start(digest, evaluation)
+        self.observer.started(evaluation)
+        if evaluation.status is not Status.PASSED:
+            self.run.finish("start_failed")
+
+    def play_round(self) -> None:
+        """Decide once and attempt once, or stop."""
+        round_, node, decision = self.run.pending_decision() or self.decide()
+        if decision.chosen is None:
+            return self.run.finish(decision.stop_reason)
+        attempt = self.optimizer.attempt(round_, node, decision.chosen, decision.facts)
+        self.run.keep_attempt(attempt)
+        return self.observer.attempted(attempt)
+
+    def decide(self) -> tuple[int, str, Decision]:
+        """The policy's choice at the best solution so far."""
+        node, round_ = self.run.graph.best, len(self.run.graph.attempts) + 1
+        offers = self.optimizer.writer.applicable(self.optimizer.task, self.run.source(node))
+        decision = self.policy.decide(self.facts(node, round_, offers))
+        if decision.chosen is not None:
+            decision = _with_parameters(decision, decision.chosen, offers)
+        self.run.keep_decision(round_, node, decision)
+        self.observer.decided(round_, decision)
+        return round_, node, decision
+
+    def facts(self, node: str, round_: int, offers: Mapping[str, MethodApplication]) -> dict[str, Fact]:
+        """Everything known at a solution: its review, the run's past, and what the writer can do to it."""
+        reviewed = self.optimizer.reviewer.facts(self.run.source(node), self.run.graph.evaluation(node))
+        past = history_facts(self.run.graph, node, round_, self.run.config.rounds, self.optimizer.cards)
+        able = {name: Fact(name=name, value=method in offers, provenance="writer")
+                for method in self.optimizer.cards for name in [f"applicable.{method}"]}
+        return {**reviewed, **past, **able}
+
+
+def _with_parameters(decision: Decision, chosen: MethodApplication, offers: Mapping[str, MethodApplication]) -> Decision:
+    """A rule's parameters win; those it leaves open are the writer's offer."""
+    offered = offers[chosen.method].params if chosen.method in offers else {}
+    full = chosen.model_copy(update={"params": {**offered, **chosen.params}})
+    return decision.model_copy(update={"chosen": full})

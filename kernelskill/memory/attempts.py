@@ -1,0 +1,87 @@
+"""The attempt graph: nodes are solutions, edges are attempts. It answers where to go on from and what was tried there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from evaluator.types import Evaluation, Status
+from kernelskill.model import Attempt, MethodApplication
+
+if TYPE_CHECKING:
+    import networkx
+
+
+class AttemptGraph:
+    """networkx MultiDiGraph over solution digests. A solution enters once: an equal one is refused before it is evaluated."""
+
+    def __init__(self) -> None:
+        import networkx  # 90 ms; commands that need no graph must not pay for it
+
+        self._graph: networkx.MultiDiGraph = networkx.MultiDiGraph()
+        self.start = ""
+        self.best = ""
+        self.attempts: list[Attempt] = []
+
+    def add_start(self, digest: str, evaluation: Evaluation) -> None:
+        """The first solution."""
+        self._graph.add_node(digest, evaluation=evaluation, round=0)
+        self.start = self.best = digest
+
+    def __contains__(self, digest: str) -> bool:
+        return digest in self._graph
+
+    @property
+    def networkx(self) -> networkx.MultiDiGraph:
+        """The graph itself, for reports; do not change it."""
+        return self._graph
+
+    def evaluation(self, digest: str) -> Evaluation:
+        """The reviewer's result for a node."""
+        result = self._graph.nodes[digest]["evaluation"]
+        assert isinstance(result, Evaluation)
+        return result
+
+    def time_us(self, digest: str) -> float | None:
+        """A node's time in µs; None when it has none."""
+        estimate = self.evaluation(digest).time
+        return estimate.time_us if estimate else None
+
+    def record(self, attempt: Attempt) -> None:
+        """Add an attempt; a child that is faster than the best becomes the best. Failed children are nodes too."""
+        self.attempts.append(attempt)
+        if not attempt.child:
+            return
+        if attempt.child not in self._graph:
+            self._graph.add_node(attempt.child, evaluation=attempt.evaluation, round=attempt.round)
+        self._graph.add_edge(attempt.parent, attempt.child, attempt=attempt)
+        if attempt.outcome == "improved":
+            self.best = attempt.child
+
+    def from_here(self, digest: str) -> list[Attempt]:
+        """Attempts made from this very solution, in order."""
+        return [a for a in self.attempts if a.parent == digest]
+
+    def path(self, digest: str) -> list[Attempt]:
+        """The improving attempts that lead from the start to this solution."""
+        steps: dict[str, Attempt] = {a.child: a for a in self.attempts if a.outcome == "improved"}
+        out: list[Attempt] = []
+        while digest in steps:
+            out.append(steps[digest])
+            digest = out[-1].parent
+        return out[::-1]
+
+    def methods(self, digest: str) -> list[MethodApplication]:
+        """The methods on the path from the start, in order."""
+        return [a.method for a in self.path(digest)]
+
+    def speedup(self, digest: str) -> float | None:
+        """Start's time / this solution's time; None unless both have a time of the same provenance."""
+        first, last = self.evaluation(self.start).time, self.evaluation(digest).time
+        if not first or not last or first.provenance != last.provenance:
+            return None
+        return first.time_us / last.time_us
+
+    def passed(self) -> Iterator[str]:
+        """Digests of the solutions that passed."""
+        return (n for n in self._graph if self.evaluation(n).status is Status.PASSED)

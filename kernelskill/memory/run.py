@@ -1,0 +1,159 @@
+"""A run on disk: `run.json` (what was asked), `task/` (a copy of the task), `journal.jsonl`, `store/`.
+
+Opened again, it goes on where the journal ends.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from evaluator.types import DeviceSpec, Evaluation, Frozen
+from kernelskill.errors import Location, RunError
+from kernelskill.memory.attempts import AttemptGraph
+from kernelskill.memory.journal import Journal
+from kernelskill.memory.store import Store, solution_digest
+from kernelskill.model import Attempt, Decision
+
+SOURCE, EVALUATION = ".py", ".eval.json"
+MAX_TASK_BYTES = 64 * 2**20
+
+
+class RunConfig(Frozen):
+    """What a run was asked to do; fixed when it starts."""
+
+    task: str
+    """Path of the task as the user gave it."""
+    task_copy: str
+    """Path of the copy, relative to the run folder."""
+    mode: str
+    """`sim` or `cuda`."""
+    device: DeviceSpec
+    rounds: int
+    writer: str
+    timeout_s: float
+    rules: tuple[str, ...] = ()
+    """Extra rule folders."""
+    versions: dict[str, str]
+
+
+@dataclass
+class Run:
+    """An open run. Everything that must survive a kill goes through its methods."""
+
+    folder: Path
+    config: RunConfig
+    journal: Journal
+    store: Store
+    graph: AttemptGraph
+    decisions: list[tuple[int, str, Decision]]
+    """(round, solution digest, decision), in order."""
+    stop_reason: str = ""
+
+    @classmethod
+    def create(cls, folder: Path, config: RunConfig, task_files: Path) -> Run:
+        """Start a run in a new or empty folder; raises RunError when the folder is in use."""
+        if folder.exists() and any(folder.iterdir()):
+            raise RunError("this folder is not empty", location=Location(folder),
+                           hint="give another --out, or go on with that run: kernelskill optimize --resume " + str(folder))
+        folder.mkdir(parents=True, exist_ok=True)
+        _copy_task(task_files, folder / config.task_copy)
+        (folder / "run.json").write_text(config.model_dump_json(indent=1), encoding="utf-8")
+        run = cls(folder, config, Journal(folder / "journal.jsonl"), Store(folder / "store"), AttemptGraph(), [])
+        run.journal.append("run_started", versions=config.versions)
+        return run
+
+    @classmethod
+    def open(cls, folder: Path) -> Run:
+        """Read a run back from its journal; raises RunError saying what is wrong with the folder."""
+        try:
+            config = RunConfig.model_validate_json((folder / "run.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise RunError("this folder is no run: it has no run.json", location=Location(folder),
+                           hint="give the folder that `kernelskill optimize` printed") from None
+        except (ValidationError, UnicodeDecodeError) as error:
+            raise RunError(f"run.json cannot be read: {str(error).splitlines()[0]}", location=Location(folder / "run.json"),
+                           hint="the file was changed by hand; restore it or start a new run") from None
+        run = cls(folder, config, Journal(folder / "journal.jsonl"), Store(folder / "store"), AttemptGraph(), [])
+        run._replay_journal()
+        return run
+
+    def _replay_journal(self) -> None:
+        for event in self.journal.events():
+            data = event.data
+            if event.name == "start":
+                self.graph.add_start(data["digest"], self.evaluation(data["digest"]))
+            elif event.name == "decision":
+                self.decisions.append((data["round"], data["solution"], Decision.model_validate(data["decision"])))
+            elif event.name == "attempt":
+                attempt = Attempt.model_validate(data["attempt"])
+                evaluation = self.evaluation(attempt.child) if data["evaluated"] else None
+                self.graph.record(attempt.model_copy(update={"evaluation": evaluation}))
+            elif event.name == "run_finished":
+                self.stop_reason = data["stop_reason"]
+
+    def source(self, digest: str) -> str:
+        """A solution's text."""
+        return self.store.get(digest, SOURCE)
+
+    def source_path(self, digest: str) -> Path:
+        """Where a solution's text lies."""
+        return self.store.path(digest, SOURCE)
+
+    def evaluation(self, digest: str) -> Evaluation:
+        """A stored evaluation."""
+        return Evaluation.from_json(self.store.get(digest, EVALUATION))
+
+    def keep_source(self, source: str) -> str:
+        """Store a solution; its digest."""
+        digest = solution_digest(source)
+        self.store.put(digest, source, SOURCE)
+        return digest
+
+    def keep_start(self, digest: str, evaluation: Evaluation) -> None:
+        """The starting solution was evaluated."""
+        self.store.put(digest, evaluation.to_json(), EVALUATION)
+        self.journal.append("start", digest=digest)
+        self.graph.add_start(digest, evaluation)
+
+    def keep_decision(self, round_: int, solution: str, decision: Decision) -> None:
+        """A decision was taken at a solution."""
+        self.journal.append("decision", round=round_, solution=solution, decision=decision.model_dump(mode="json"))
+        self.decisions.append((round_, solution, decision))
+
+    def keep_attempt(self, attempt: Attempt) -> None:
+        """An attempt ended."""
+        if attempt.evaluation is not None:
+            self.store.put(attempt.child, attempt.evaluation.to_json(), EVALUATION)
+        self.journal.append("attempt", attempt=attempt.model_dump(mode="json", exclude={"evaluation"}),
+                            evaluated=attempt.evaluation is not None)
+        self.graph.record(attempt)
+
+    def finish(self, stop_reason: str) -> None:
+        """The run is over."""
+        self.journal.append("run_finished", stop_reason=stop_reason)
+        self.stop_reason = stop_reason
+
+    def pending_decision(self) -> tuple[int, str, Decision] | None:
+        """A decision whose attempt a kill swallowed; the loop takes it up again."""
+        if not self.decisions:
+            return None
+        round_, solution, decision = self.decisions[-1]
+        done = self.stop_reason or decision.outcome == "stop" or any(a.round == round_ for a in self.graph.attempts)
+        return None if done else (round_, solution, decision)
+
+
+def _copy_task(source: Path, target: Path) -> None:
+    """A copy makes the run self-contained: later edits of the task cannot change what was recorded."""
+    if source.is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+        return
+    size = sum(f.stat().st_size for f in source.rglob("*") if f.is_file())
+    if size > MAX_TASK_BYTES:
+        raise RunError(f"the task folder holds {size / 2**20:.0f} MiB; a run keeps a copy of it and takes at most "
+                       f"{MAX_TASK_BYTES // 2**20} MiB", location=Location(source), hint="move data out of the task's folder")
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", ".git"))

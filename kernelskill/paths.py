@@ -1,0 +1,31 @@
+"""Where rules, knowledge and examples are: inside the installed package first, beside it in a checkout second.
+
+The order matters: site-packages may hold a foreign top-level `rules` folder.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kernelskill.errors import KernelSkillError
+
+PACKAGE = Path(__file__).resolve().parent
+
+
+def data_folder(name: str) -> Path:
+    """The folder `rules` or `knowledge`; raises KernelSkillError when the installation lacks it."""
+    for folder in (PACKAGE / name, PACKAGE.parent / name):
+        if folder.is_dir():
+            return folder
+    raise KernelSkillError(f"the installation has no folder {name!r} (looked in {PACKAGE} and beside it)",
+                           hint="reinstall with `pip install .` from a complete checkout")
+
+
+def rules_folder() -> Path:
+    """The built-in expert rules."""
+    return data_folder("rules")
+
+
+def methods_folder() -> Path:
+    """The method cards."""
+    return data_folder("knowledge") / "methods"
