@@ -32,7 +32,7 @@ READS_FILE = re.compile(rf"{HASH}\s*(?:include_next|import|embed)\b|\b__has_(?:i
 ANY_INCLUDE = re.compile(rf"{HASH}\s*include\b(?P<rest>[^\n]*)")
 HAS_INCLUDE = re.compile(r"\b__has_include\b(?P<rest>[^\n]*)")
 TARGET = re.compile(r"\s*(?:<(?P<angle>[^<>\"\n]+)>|\"(?P<quote>[^<>\"\n]+)\")")
-STEERS_HEADERS = re.compile(r"\b_*THRUST_\w*(?:HEADER|INCLUDE|ROOT|NAMESPACE)\w*")
+STEERS_HEADERS = re.compile(r"THRUST_\w*(?:HEADER|INCLUDE|ROOT|NAMESPACE)\w*")
 INCLUDE_HINTS = {
     "torch/extension.h": "there is no host C++ here: launch the kernel from Python with cupy.RawModule",
     "cuda_runtime.h": "NVRTC knows threadIdx, float4, ... without any header; remove the line",
