@@ -59,8 +59,8 @@ class Loop:
     def play_round(self) -> None:
         """Decide once and attempt once, or stop."""
         round_, node, decision = self.run.pending_decision() or self.decide()
-        if decision.chosen is None:
-            return self.run.finish(decision.stop_reason)
+        if decision.chosen is None or round_ > self.run.config.rounds:
+            return self.run.finish(decision.stop_reason or "budget")
         attempt = self.optimizer.attempt(round_, node, decision.chosen, decision.facts)
         self.run.keep_attempt(attempt)
         return self.observer.attempted(attempt)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -102,6 +102,10 @@ class Task:
     def name(self) -> str:
         """The task's name."""
         return self.spec.name
+
+    def with_start(self, source: str) -> Task:
+        """The same task with another starting solution."""
+        return replace(self, start_source=source)
 
 
 class Attempt(Frozen):

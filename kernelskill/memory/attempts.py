@@ -48,12 +48,14 @@ class AttemptGraph:
         return estimate.time_us if estimate else None
 
     def record(self, attempt: Attempt) -> None:
-        """Add an attempt; a child that is faster than the best becomes the best. Failed children are nodes too."""
+        """Add an attempt; an improving child becomes the best, failed children are nodes too.
+
+        An attempt that produced nothing new (no code, or code the graph already holds) adds no edge: the graph has no cycle.
+        """
         self.attempts.append(attempt)
-        if not attempt.child:
+        if not attempt.child or attempt.child in self._graph:
             return
-        if attempt.child not in self._graph:
-            self._graph.add_node(attempt.child, evaluation=attempt.evaluation, round=attempt.round)
+        self._graph.add_node(attempt.child, evaluation=attempt.evaluation, round=attempt.round)
         self._graph.add_edge(attempt.parent, attempt.child, attempt=attempt)
         if attempt.outcome == "improved":
             self.best = attempt.child

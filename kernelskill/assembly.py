@@ -1,0 +1,120 @@
+"""Puts a run together from what the user asked: task, device, policy, writer, reviewer. The only place that knows all parts."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+from evaluator.types import DeviceSpec
+from kernelskill.agents.optimizer import Optimizer
+from kernelskill.agents.reviewer import Reviewer
+from kernelskill.errors import KernelSkillError, RunError
+from kernelskill.facts.device import detect_device, load_device
+from kernelskill.loop import Loop, Observer
+from kernelskill.memory.run import Run, RunConfig
+from kernelskill.methods import MethodCard, load_methods
+from kernelskill.model import Task
+from kernelskill.paths import methods_folder, rules_folder
+from kernelskill.policy import Policy, RuleBook, load_rules
+from kernelskill.tasks import load_task
+from kernelskill.writers import get_writer
+
+Mode = Literal["sim", "cuda"]
+CARDS_BY_ARCH = {"sm_80": "a100", "sm_89": "rtx4090", "sm_90": "h200"}
+RECORDED_PACKAGES = ("numpy", "durable-rules", "networkx", "nvidia-cuda-nvrtc", "torch", "cupy-cuda13x", "cupy-cuda12x")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `kernelskill optimize` can be told."""
+
+    rounds: int = 15
+    device: Literal["auto", "sim", "cuda"] = "auto"
+    arch: str = "sm_90"
+    card: str = ""
+    """Device card by name or path; wins over `arch`."""
+    writer: str = "template"
+    rules: tuple[Path, ...] = ()
+    timeout_s: float = 300.0
+
+
+def choose_device(options: Options) -> tuple[Mode, DeviceSpec]:
+    """The mode and the device: a GPU when there is one and cupy can use it, otherwise the simulator with a card."""
+    found = detect_device() if options.device != "sim" else None
+    usable = found is not None and importlib.util.find_spec("cupy") is not None
+    if options.device == "cuda" and not usable:
+        raise KernelSkillError("no NVIDIA GPU that cupy can use was found", hint="`kernelskill doctor` says what is missing; "
+                               "--device sim runs without a GPU")
+    if found is not None and usable:
+        return "cuda", found
+    if not options.card and options.arch not in CARDS_BY_ARCH:
+        raise KernelSkillError(f"no device card for architecture {options.arch!r} (known: {', '.join(sorted(CARDS_BY_ARCH))})",
+                               hint="name a card or a card file with --card")
+    return "sim", load_device(options.card or CARDS_BY_ARCH[options.arch])
+
+
+def load_policy(extra: Sequence[Path], cards: dict[str, MethodCard]) -> tuple[Policy, RuleBook]:
+    """The built-in rules, then the user's folders (a later rule wins by id)."""
+    for folder in extra:
+        if not folder.is_dir():
+            raise KernelSkillError(f"no such rules folder: {folder}")
+    book = load_rules([rules_folder(), *extra], cards.keys())
+    return Policy(book), book
+
+
+def start_run(task_path: Path, options: Options, folder: Path | None, observer: Observer) -> Loop:
+    """A new run; raises KernelSkillError for anything the user can mend."""
+    task = load_task(task_path)
+    mode, device = choose_device(options)
+    folder = folder or Path("runs") / f"{task.name}-{datetime.now():%Y%m%d-%H%M%S}"
+    files = task_path.parent if task_path.name == "task.toml" else task_path
+    copy = "task" if files.is_dir() else f"task/{files.name}"
+    config = RunConfig(task=str(task_path), task_copy=copy, mode=mode, device=device, rounds=options.rounds, writer=options.writer,
+                       timeout_s=options.timeout_s, rules=tuple(str(r.resolve()) for r in options.rules), versions=versions())
+    cards = load_methods(methods_folder())
+    load_policy(options.rules, cards)  # a broken rule is told before a run folder exists
+    run = Run.create(folder, config, files)
+    return assemble(run, observer)
+
+
+def resume_run(folder: Path, observer: Observer) -> Loop:
+    """Go on with a run; a finished run is returned as it is."""
+    run = Run.open(folder)
+    if run.config.mode == "cuda" and detect_device() is None:
+        raise RunError("this run was made on a GPU and there is none here", hint="resume it on the machine that has the GPU")
+    return assemble(run, observer)
+
+
+def assemble(run: Run, observer: Observer) -> Loop:
+    """Everything around a run's folder."""
+    task = run_task(run)
+    cards = load_methods(methods_folder())
+    policy, _ = load_policy([Path(r) for r in run.config.rules], cards)
+    mode: Mode = "cuda" if run.config.mode == "cuda" else "sim"
+    reviewer = Reviewer(task, run.config.device, mode, run.config.timeout_s)
+    return Loop(run, policy, Optimizer(task, run, reviewer, get_writer(run.config.writer), cards), observer)
+
+
+def run_task(run: Run) -> Task:
+    """The run's own copy of its task, with the writer's start where the task brings none."""
+    task = load_task(run.folder / run.config.task_copy)
+    if task.start_source:
+        return task
+    return task.with_start(get_writer(run.config.writer).start(task))
+
+
+def versions() -> dict[str, str]:
+    """Versions that a result depends on."""
+    found = {"python": platform.python_version()}
+    for name in RECORDED_PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,57 @@
+"""`kernelskill optimize`: the main job."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+
+@click.command("optimize")
+@click.argument("task", required=False, type=click.Path(exists=True, path_type=Path))
+@click.option("--rounds", default=15, show_default=True, type=click.IntRange(1, 1000), help="Rounds at most.")
+@click.option("--device", default="auto", show_default=True, type=click.Choice(["auto", "sim", "cuda"]),
+              help="Where solutions run; auto: a GPU when cupy can use one.")
+@click.option("--arch", default="sm_90", show_default=True, help="Architecture to simulate.")
+@click.option("--card", default="", help="Device card to simulate, by name or file; wins over --arch.")
+@click.option("--writer", default="template", show_default=True, help="Who writes the code.")
+@click.option("--rules", multiple=True, type=click.Path(exists=True, file_okay=False, path_type=Path),
+              help="Folder with more rules; may be repeated, a later rule wins by id.")
+@click.option("--timeout", default=300.0, show_default=True, type=click.FloatRange(1), help="Seconds an evaluation may take.")
+@click.option("--out", type=click.Path(path_type=Path), help="Run folder  [default: runs/<task>-<time>]")
+@click.option("--resume", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Go on with this run.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else.")
+@click.pass_context
+def command(ctx: click.Context, task: Path | None, rounds: int, device: str, arch: str, card: str, writer: str,
+            rules: tuple[Path, ...], timeout: float, out: Path | None, resume: Path | None, as_json: bool) -> None:
+    """Make TASK's kernel faster, round by round; the best solution is <run>/best.py.
+
+    TASK is a folder with task.toml or one Python file (native or KernelBench form).
+    """
+    if (task is None) == (resume is None):
+        raise click.UsageError("give a TASK, or --resume RUN to go on with a run")
+    from kernelskill import assembly
+    from kernelskill.report.live import Progress, Silent
+    from kernelskill.report.summary import finish_report, print_summary
+
+    observer = Silent() if as_json else Progress()
+    if task is not None:
+        options = assembly.Options(rounds, device, arch, card, writer, rules, timeout)  # type: ignore[arg-type]
+        loop = assembly.start_run(task, options, out, observer)
+    else:
+        assert resume is not None
+        loop = assembly.resume_run(resume, observer)
+    if not as_json:
+        observer.opened(loop.run)
+    try:
+        loop.optimise()
+    except KeyboardInterrupt:
+        click.echo(f"\ninterrupted; go on with: kernelskill optimize --resume {loop.run.folder}", err=True)
+        ctx.exit(130)
+    report = finish_report(loop.run)
+    if as_json:
+        click.echo(json.dumps(report))
+    else:
+        print_summary(loop.run, report)
+    ctx.exit(0 if report["status"] == "PASSED" else 1)

@@ -1,0 +1,124 @@
+"""What this machine has, what is missing, what that disables and which command installs it. Key values are never read out."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+State = Literal["ok", "missing", "broken"]
+DURABLE_FIX = "CPPFLAGS='-DPyEval_CallObject=PyObject_CallObject' pip install --no-cache-dir --force-reinstall durable-rules==2.0.28"
+MODEL_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "DEEPSEEK_API_KEY", "MISTRAL_API_KEY", "OPENROUTER_API_KEY",
+              "AZURE_API_KEY", "GROQ_API_KEY", "TOGETHERAI_API_KEY", "XAI_API_KEY")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the report."""
+
+    name: str
+    state: State
+    detail: str
+    needed: bool = False
+    """Without it the main job does not run."""
+    disables: str = ""
+    install: str = ""
+
+
+def examine() -> Iterator[Check]:
+    """Every check, in the order people read them."""
+    yield Check("python", "ok" if sys.version_info >= (3, 10) else "broken", sys.version.split()[0], needed=True,
+                install="" if sys.version_info >= (3, 10) else "install Python 3.10 or newer")
+    yield _rule_engine()
+    yield _guarded("NVRTC", _nvrtc, "compiling CUDA C", "pip install nvidia-cuda-nvrtc nvidia-cuda-runtime", needed=True)
+    yield _guarded("simulator core", _simulator, "running kernels without a GPU", "apt install g++", needed=True)
+    yield _program("nvdisasm", _nvdisasm(), "SASS counts as facts", "pip install nvidia-cuda-nvdisasm")
+    yield _program("bubblewrap", shutil.which("bwrap"), "file-system and network isolation of solutions (rlimits stay)",
+                   "apt install bubblewrap")
+    yield _guarded("GPU", _gpu, "measured times (the simulator models them)", "install NVIDIA's driver", needed=False)
+    yield _package("cupy", ("cupy-cuda13x", "cupy-cuda12x", "cupy"), "running solutions on a GPU", "pip install 'kernelskill[cuda13]'")
+    yield _program("ncu", shutil.which("ncu"), "hardware counters as facts", "install Nsight Compute")
+    yield _program("compute-sanitizer", shutil.which("compute-sanitizer"), "memory and race checks on a GPU",
+                   "install the CUDA toolkit, or: pip install nvidia-cuda-sanitizer-api")
+    yield _package("torch", ("torch",), "KernelBench tasks", "pip install 'kernelskill[torch]'")
+    yield _package("litellm", ("litellm",), "a language model as the writer", "pip install 'kernelskill[llm]'")
+    keys = [name for name in MODEL_KEYS if os.environ.get(name)]
+    yield Check("model keys", "ok" if keys else "missing", ", ".join(keys) or "none set", disables="a hosted model as the writer",
+                install="" if keys else "export one of " + ", ".join(MODEL_KEYS[:3]))
+
+
+def _rule_engine() -> Check:
+    try:
+        importlib.import_module("durable.engine")
+    except ImportError as error:
+        present = importlib.util.find_spec("durable") is not None
+        return Check("durable-rules", "broken" if present else "missing", str(error).splitlines()[0], needed=True,
+                     disables="decisions", install=DURABLE_FIX)
+    return Check("durable-rules", "ok", importlib.metadata.version("durable-rules"), needed=True)
+
+
+def _guarded(name: str, probe: Callable[[], str], disables: str, install: str, *, needed: bool) -> Check:
+    """A probe that raises is a missing part, whatever it raised: doctor must never end in a traceback."""
+    try:
+        return Check(name, "ok", probe(), needed=needed)
+    except Exception as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return Check(name, "missing", reason, needed=needed, disables=disables, install=install)
+
+
+def _nvrtc() -> str:
+    from evaluator.compile import nvrtc_version
+
+    return "{}.{}".format(*nvrtc_version())
+
+
+def _simulator() -> str:
+    from evaluator.simulator import build
+
+    return f"built, {build.ensure()}"
+
+
+def _nvdisasm() -> str | None:
+    from evaluator.toolkit import find_nvdisasm
+
+    found = find_nvdisasm()
+    return str(found) if found else None
+
+
+def _gpu() -> str:
+    from kernelskill.facts.device import detect_device
+
+    device = detect_device()
+    if device is None:
+        raise RuntimeError("no NVIDIA driver")
+    return f"{device.name}, {device.arch}"
+
+
+def _program(name: str, path: str | None, disables: str, install: str) -> Check:
+    if path is None:
+        return Check(name, "missing", "not found", disables=disables, install=install)
+    return Check(name, "ok", f"{path} {_version_of(path)}".strip())
+
+
+def _version_of(path: str) -> str:
+    try:
+        shown = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout.split("\n")
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return next((line.strip() for line in shown if any(c.isdigit() for c in line) and "opyright" not in line), "")
+
+
+def _package(name: str, distributions: tuple[str, ...], disables: str, install: str) -> Check:
+    for distribution in distributions:
+        try:
+            return Check(name, "ok", f"{distribution} {importlib.metadata.version(distribution)}")
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return Check(name, "missing", "not installed", disables=disables, install=install)

@@ -1,0 +1,1 @@
+"""What people read: live progress, tables, explanations. Everything here renders; nothing decides."""

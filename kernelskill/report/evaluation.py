@@ -1,0 +1,49 @@
+"""One evaluation for people."""
+
+from __future__ import annotations
+
+from rich.markup import escape
+from rich.table import Table
+
+from evaluator.types import Evaluation, Status
+from kernelskill.agents.diagnoser import describe_finding, describe_mismatch
+from kernelskill.report.console import result_console, time_text
+
+MAX_LOG_LINES = 30
+
+
+def print_evaluation(evaluation: Evaluation) -> None:
+    """Verdict first, then what led to it, then what was measured."""
+    console = result_console()
+    colour = "green" if evaluation.status is Status.PASSED else "red"
+    console.print(f"[{colour}]{evaluation.status.value}[/{colour}]  {escape(evaluation.message)}")
+    if evaluation.mismatch:
+        console.print("  " + describe_mismatch(evaluation.mismatch), markup=False)
+    for finding in evaluation.findings:
+        console.print(f"  {finding.severity}: {describe_finding(finding)}", markup=False)
+    if evaluation.status is Status.COMPILE_ERROR:
+        for line in evaluation.compile_log.splitlines()[:MAX_LOG_LINES]:
+            console.print("  " + line, markup=False)
+    if evaluation.time:
+        limiter = f", {evaluation.time.limiter} dominates" if evaluation.time.limiter else ""
+        console.print(f"time      {time_text(evaluation.time.time_us)} {evaluation.time.provenance}{limiter}")
+    elif evaluation.time_unavailable:
+        console.print(f"time      none: {evaluation.time_unavailable}", markup=False)
+    if evaluation.resources:
+        console.print(_resource_table(evaluation))
+    checks = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in evaluation.checks.items())
+    console.print(f"checked   {checks or 'nothing'}; on {evaluation.environment.device} in {evaluation.environment.sandbox}",
+                  style="dim", markup=False)
+
+
+def _resource_table(evaluation: Evaluation) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("kernel", "registers", "shared B", "spills B", "launches", "time"):
+        table.add_column(name, justify="left" if name == "kernel" else "right")
+    for kernel in evaluation.resources:
+        launches = [launch for launch in evaluation.launches if launch.kernel == kernel.kernel]
+        times = [launch.time_us for launch in launches if launch.time_us is not None]
+        table.add_row(escape(kernel.kernel), str(kernel.registers), str(kernel.static_shared_bytes),
+                      str(kernel.spill_store_bytes + kernel.spill_load_bytes), str(len(launches)),
+                      time_text(sum(times) if times else None))
+    return table

@@ -1,0 +1,79 @@
+"""Live progress of a run: a line when a method is chosen, a line with the verdict."""
+
+from __future__ import annotations
+
+from evaluator.types import Evaluation, Status
+from kernelskill.agents.diagnoser import diagnose
+from kernelskill.memory.run import Run
+from kernelskill.model import Attempt, Decision
+from kernelskill.report.console import progress_console, ratio_text, time_text
+
+STYLE = {"improved": "green", "equal": "yellow", "regressed": "yellow", "duplicate": "yellow"}
+
+
+class Silent:
+    """Says nothing (`--json`)."""
+
+    def opened(self, run: Run) -> None:
+        """The run folder exists."""
+
+    def started(self, evaluation: Evaluation) -> None:
+        """The start was reviewed."""
+
+    def decided(self, round_: int, decision: Decision) -> None:
+        """A decision was taken."""
+
+    def attempted(self, attempt: Attempt) -> None:
+        """An attempt ended."""
+
+
+class Progress(Silent):
+    """Writes to stderr as things happen."""
+
+    def __init__(self) -> None:
+        self.console = progress_console()
+        self.run: Run | None = None
+
+    def opened(self, run: Run) -> None:
+        """Say what runs where."""
+        self.run = run
+        config = run.config
+        where = "simulated, times are modelled" if config.mode == "sim" else "measured"
+        self.console.print(f"[bold]{config.task}[/bold] on {config.device.name} ({config.device.arch}; {where}), "
+                           f"writer {config.writer}, at most {config.rounds} rounds")
+        self.console.print(f"run folder {run.folder}", style="dim")
+        if run.graph.start:
+            self.console.print(f"going on after {len(run.graph.attempts)} rounds", style="dim")
+
+    def started(self, evaluation: Evaluation) -> None:
+        """The start's verdict and time."""
+        if evaluation.status is Status.PASSED:
+            self.console.print(f"start     [green]{evaluation.status.value}[/green]  {self._time(evaluation)}")
+        else:
+            self.console.print(f"start     [red]{evaluation.status.value}[/red]  {diagnose(evaluation)}", markup=True)
+
+    def decided(self, round_: int, decision: Decision) -> None:
+        """What was chosen and why."""
+        if decision.chosen is None:
+            self.console.print(f"stop      {decision.stop_reason}: {decision.reason}", markup=False)
+        else:
+            self.console.print(f"round {round_:<3} {decision.chosen}", style="bold", markup=False)
+            self.console.print(f"          {decision.reason}", style="dim", markup=False)
+
+    def attempted(self, attempt: Attempt) -> None:
+        """What came of it."""
+        style = STYLE.get(attempt.outcome, "red")
+        line = f"          [{style}]{attempt.outcome}[/{style}]"
+        if attempt.evaluation is not None and attempt.evaluation.time is not None:
+            line += f"  {self._time(attempt.evaluation)}  {ratio_text(attempt.gain)} on its parent"
+        assert self.run is not None
+        self.console.print(f"{line}  (best so far {ratio_text(self.run.graph.speedup(self.run.graph.best))})")
+        if attempt.message:
+            self.console.print(f"          {attempt.message}", style="dim", markup=False)
+
+    @staticmethod
+    def _time(evaluation: Evaluation) -> str:
+        if evaluation.time is None:
+            return f"no time: {evaluation.time_unavailable}"
+        limiter = f", {evaluation.time.limiter} dominates" if evaluation.time.limiter else ""
+        return f"{time_text(evaluation.time.time_us)} {evaluation.time.provenance}{limiter}"

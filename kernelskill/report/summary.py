@@ -1,0 +1,96 @@
+"""The result of a run: one object for programs, a table for people, and the best solution as a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from evaluator.types import Status
+from kernelskill.memory.run import Run
+from kernelskill.report.console import ratio_text, result_console, time_text
+
+
+def report_of(run: Run) -> dict[str, Any]:
+    """The run as one JSON object; times in µs, `speedup` = start / best, both of `time_provenance`."""
+    graph = run.graph
+    start = graph.evaluation(graph.start) if graph.start else None
+    best = graph.evaluation(graph.best) if graph.best else None
+    return {
+        "run": str(run.folder), "task": run.config.task, "status": best.status.value if best else "NOT_STARTED",
+        "rounds": len(graph.attempts), "methods": [m.method for m in graph.methods(graph.best)],
+        "attempted": [a.method.method for a in graph.attempts],
+        "start_time_us": graph.time_us(graph.start) if start else None, "best_time_us": graph.time_us(graph.best) if best else None,
+        "speedup": graph.speedup(graph.best) if best else None,
+        "time_provenance": best.time.provenance if best and best.time else None, "device": run.config.device.name,
+        "simulated": run.config.mode == "sim", "stop_reason": run.stop_reason,
+        "solution": str(run.folder / "best.py") if best and best.status is Status.PASSED else None,
+    }
+
+
+def finish_report(run: Run) -> dict[str, Any]:
+    """Write `best.py` and return the report."""
+    report = report_of(run)
+    if report["solution"]:
+        (run.folder / "best.py").write_text(run.source(run.graph.best), encoding="utf-8")
+    return report
+
+
+def attempt_rows(run: Run) -> list[dict[str, Any]]:
+    """One row an attempt, in order."""
+    graph = run.graph
+    return [{"round": a.round, "parent": a.parent, "child": a.child, "method": a.method.method, "params": a.method.params,
+             "outcome": a.outcome, "gain": a.gain, "message": a.message,
+             "status": a.evaluation.status.value if a.evaluation else None,
+             "time_us": a.evaluation.time.time_us if a.evaluation and a.evaluation.time else None,
+             "speedup": graph.speedup(a.child) if a.evaluation and a.evaluation.time else None} for a in graph.attempts]
+
+
+def print_summary(run: Run, report: dict[str, Any]) -> None:
+    """The end of `optimize`."""
+    console = result_console()
+    if not report["solution"]:
+        console.print(f"[red]not solved[/red]: the starting solution is {report['status']}; run folder {escape(report['run'])}")
+        return
+    console.print(f"[bold]{ratio_text(report['speedup'])}[/bold] {report['time_provenance'] or 'without a time'}: "
+                  f"{time_text(report['start_time_us'])} → {time_text(report['best_time_us'])} "
+                  f"after {report['rounds']} rounds ({report['stop_reason']})")
+    console.print("methods   " + (" → ".join(report["methods"]) or "none helped"))
+    console.print(f"solution  {escape(report['solution'])}   (needs cupy only)")
+    if report["simulated"]:
+        console.print("Times are modelled, not measured: trust the order, not the microseconds.", style="dim")
+    console.print(f"audit     kernelskill why {escape(report['run'])}", style="dim")
+
+
+def print_run(run: Run) -> None:
+    """`show`: the graph as text, then the table of attempts."""
+    import networkx
+
+    console = result_console()
+    if not run.graph.start:
+        console.print("nothing was evaluated yet; go on with: kernelskill optimize --resume " + escape(str(run.folder)))
+        return
+    named = networkx.relabel_nodes(run.graph.networkx, {n: _node_label(run, n) for n in run.graph.networkx})
+    for line in networkx.generate_network_text(named, ascii_only=False):
+        console.print(line, markup=False)
+    console.print(_attempt_table(run))
+    print_summary(run, report_of(run))
+
+
+def _node_label(run: Run, digest: str) -> str:
+    evaluation = run.graph.evaluation(digest)
+    made_by = next((str(a.method) for a in run.graph.attempts if a.child == digest), "start")
+    best = "  ← best" if digest == run.graph.best else ""
+    return f"{digest[:8]} {made_by}  {evaluation.status.value} {time_text(run.graph.time_us(digest))}{best}"
+
+
+def _attempt_table(run: Run) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("round", "method", "outcome", "time", "gain", "speedup", "note"):
+        table.add_column(name, justify="right" if name in ("time", "gain", "speedup") else "left")
+    for row in attempt_rows(run):
+        params = " ".join(f"{k}={v}" for k, v in sorted(row["params"].items()))
+        table.add_row(str(row["round"]), escape(f"{row['method']} {params}".strip()), row["outcome"], time_text(row["time_us"]),
+                      ratio_text(row["gain"]), ratio_text(row["speedup"]), escape(row["message"][:160]))
+    return table
