@@ -1,0 +1,175 @@
+"""The rule engine: durable-rules 2.0.28, the only module that imports it, and only in the way that is safe.
+
+Quiet host (the stock host's threads run actions and free state in use); own serialiser (the parser cannot read `1e-05`);
+a boot rule that fires in a call of its own (else `delete_state` crashes); a sink (else a fact that no rule mentions aborts
+the batch); explicit ids without hash collisions (ids are compared by a 32-bit hash); no empty batch (crash); actions that only
+record and keep their exceptions (the engine swallows them); a session that is always deleted (1,024 fit); and a check that all
+facts arrived. Negation is an explicit `absent:` fact, asserted once the stratum that could derive the fact is settled.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import threading
+import time
+import types
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from durable import engine as durable
+
+from kernelskill.errors import DecisionError
+from kernelskill.model import Value
+from kernelskill.policy.compile import BOOT, Program, Variant, absence, comparison, durable_rules, group, typed
+
+RULESET = "policy"
+HINT = "this is a defect of the policy engine, not of the rules; report it with the facts of the decision"
+_EXPONENT = re.compile(r"(?<![\w.])(-?\d+)e", re.IGNORECASE)
+_STRING = re.compile(r'("(?:[^"\\]|\\.)*")')
+_BUILT: dict[str, Engine] = {}
+_BUILD_LOCK = threading.Lock()
+
+
+def serialise(value: Any, **_: Any) -> str:
+    """JSON that the engine's parser reads: ASCII, no NaN, and a dot in front of every exponent (`1.0e-05`)."""
+    pieces = _STRING.split(json.dumps(value, ensure_ascii=True, allow_nan=False))
+    return "".join(piece if index % 2 else _EXPONENT.sub(r"\1.0e", piece) for index, piece in enumerate(pieces))
+
+
+durable.json = types.SimpleNamespace(dumps=serialise, loads=json.loads)
+durable._unix_now = time.monotonic  # the stock clock warns (an error under -W error) and stalls on clock steps
+
+
+class QuietHost(durable.Host):  # type: ignore[misc]
+    """A host without background threads."""
+
+    def _run(self) -> None:
+        return
+
+
+def hash_of_id(text: str) -> int:
+    """The engine's 32-bit FNV-1a hash, by which alone it tells fact ids apart."""
+    value = 0x811C9DC5
+    for byte in text.encode():
+        value = ((value ^ byte) * 16777619) & 0xFFFFFFFF
+    return value
+
+
+@dataclass
+class Session:
+    """One decision in progress. Actions only write here."""
+
+    sid: str
+    derived: list[str] = field(default_factory=list)
+    fired: dict[tuple[str, int], frozenset[str]] = field(default_factory=dict)
+    errors: list[BaseException] = field(default_factory=list)
+    ids: dict[int, str] = field(default_factory=dict)
+
+    def narrow(self, name: str, slot: Mapping[str, Any]) -> dict[str, Any]:
+        """A fact in the engine's form, with an id whose hash no other fact of the session has."""
+        ident = next(text for text in itertools.chain([name], (f"{name}~{n}" for n in itertools.count()))
+                     if hash_of_id(text) not in self.ids)
+        self.ids[hash_of_id(ident)] = ident
+        return {"id": ident, "sid": self.sid, "g": group(name), "k": name, **slot}
+
+
+@dataclass(frozen=True)
+class Firing:
+    """What fired: (rule id, conjunction) -> names of the engine facts that matched, and the derived facts."""
+
+    fired: Mapping[tuple[str, int], frozenset[str]]
+    derived: frozenset[str]
+
+
+class Engine:
+    """A compiled rule book. One decision at a time: a lock makes concurrent calls wait."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._sessions: dict[str, Session] = {}
+        self._numbers = itertools.count()
+        self._lock = threading.RLock()
+        rules = durable_rules(program)
+        by_name = {f"{variant.rule.id}#{variant.index}": variant for variant in program.variants}
+        for name, rule in rules.items():
+            rule["run"] = self._recorder(by_name[name]) if name in by_name else _nothing
+        self._host = QuietHost()
+        self._host.set_rulesets({RULESET: rules})
+        self._ruleset = self._host.get_ruleset(RULESET)
+
+    def run(self, values: Mapping[str, Value]) -> Firing:
+        """Fires the rules over the facts. Values must be finite; raises DecisionError when the engine misbehaves."""
+        with self._lock:
+            session = Session(f"s{next(self._numbers)}")
+            self._sessions[session.sid] = session
+            facts = [session.narrow(name, typed(value)) for name, value in sorted(values.items())]
+            facts += [session.narrow(name, {"b": truth}) for name, truth in self._comparisons(values)]
+            self._assert(session, [session.narrow(BOOT, {})])  # alone: an action must have run before delete_state
+            try:
+                self._fire(session, facts, values)
+            finally:
+                self._ruleset.delete_state(session.sid)
+                del self._sessions[session.sid]
+            return Firing(dict(session.fired), frozenset(session.derived))
+
+    def _fire(self, session: Session, facts: list[dict[str, Any]], values: Mapping[str, Value]) -> None:
+        program = self._program
+        unknown = sorted(name for name in program.negated - program.derived if name not in values)
+        self._assert(session, facts + [session.narrow(absence(name), {}) for name in unknown])
+        for level in range(max(program.level.values(), default=-1) + 1):
+            settled = sorted(name for name in program.negated & program.derived if program.level[name] == level)
+            missing = [name for name in settled if name not in session.derived]
+            self._assert(session, [session.narrow(absence(name), {}) for name in missing])
+
+    def _comparisons(self, values: Mapping[str, Value]) -> Iterable[tuple[str, bool]]:
+        for literal in sorted(self._program.comparisons, key=repr):
+            verdict = literal.verdict(values)
+            if verdict != "unknown":
+                yield comparison(literal), verdict == "holds"
+
+    def _recorder(self, variant: Variant) -> Callable[[Any], None]:
+        """The action of a rule: notes that it fired and asserts what it derives; keeps its exceptions."""
+        key, derives = (variant.rule.id, variant.index), variant.rule.derives
+
+        def record(closure: Any) -> None:
+            session = self._sessions[closure.s.sid]
+            try:
+                session.fired[key] = frozenset(fact["k"] for fact in closure._m.values())
+                for name in derives:
+                    if name not in session.derived:
+                        session.derived.append(name)
+                        closure.assert_fact(session.narrow(name, {"b": True}))
+            except BaseException as error:  # the engine would swallow it, KeyboardInterrupt included
+                session.errors.append(error)
+
+        return record
+
+    def _assert(self, session: Session, facts: list[dict[str, Any]]) -> None:
+        if not facts:
+            return
+        try:
+            state = self._host.assert_facts(RULESET, facts)
+        except Exception as error:
+            raise DecisionError(f"the rule engine refused the facts: {error}", hint=HINT) from error
+        if session.errors:
+            raise session.errors[0]
+        if isinstance(state, dict) and "exception" in state:
+            raise DecisionError(f"the rule engine failed in an action: {state['exception']}", hint=HINT)
+        stored = {fact["id"] for fact in self._ruleset.get_facts(session.sid)}
+        if lost := sorted({fact["id"] for fact in facts} - stored):
+            raise DecisionError(f"the rule engine lost facts: {', '.join(lost)}", hint=HINT)
+
+
+def _nothing(_: Any) -> None:
+    return
+
+
+def engine_for(digest: str, program: Callable[[], Program]) -> Engine:
+    """The engine of a rule book, built once per process and never freed (the engine does not survive that)."""
+    with _BUILD_LOCK:
+        if digest not in _BUILT:
+            _BUILT[digest] = Engine(program())
+        return _BUILT[digest]

@@ -1,0 +1,145 @@
+"""Folders of rule files to a RuleBook; every problem of every file is collected before anything is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from kernelskill.errors import Location, RuleError
+from kernelskill.policy.compile import build_program, durable_rules
+from kernelskill.policy.issues import Issue, did_you_mean, schema_issues
+from kernelskill.policy.lint import lint
+from kernelskill.policy.rulebook import LoadedRule, RuleBook, in_order
+from kernelskill.policy.schema import Rule
+from kernelskill.policy.yamlsource import Document, Keys, read_document
+
+
+@dataclass
+class _Reading:
+    """What was found so far."""
+
+    methods: Collection[str]
+    rules: dict[str, list[LoadedRule]] = field(default_factory=dict)
+    """Base id -> its copies (one, or one per method)."""
+    issues: list[Issue] = field(default_factory=list)
+
+    def error(self, check: str, location: Location, message: str, hint: str = "") -> None:
+        """Notes an error."""
+        self.issues.append(Issue(check, "error", location, message, hint))
+
+
+def load_rules(folders: Sequence[Path], methods: Collection[str]) -> RuleBook:
+    """Rules of all folders; a later folder replaces rules of earlier ones by id.
+
+    Raises RuleError that lists every error with path:line:column and a hint; warnings are in the book.
+    """
+    book, issues = check_rules(folders, methods)
+    errors = [issue for issue in issues if issue.severity == "error"]
+    if errors:
+        listing = "\n".join(map(str, errors))
+        raise RuleError(f"{len(errors)} error{'s' if len(errors) > 1 else ''} in rule files\n{listing}")
+    return book
+
+
+def check_rules(folders: Sequence[Path], methods: Collection[str]) -> tuple[RuleBook, list[Issue]]:
+    """The book of the rules that could be read, and every issue, in the order of the files."""
+    reading = _Reading(frozenset(methods))
+    for folder in folders:
+        _read_folder(Path(folder), reading)
+    rules = in_order(rule for copies in reading.rules.values() for rule in copies)
+    book = RuleBook(rules, frozenset(methods))
+    issues = [*reading.issues, *lint(book)]
+    if not any(issue.severity == "error" for issue in issues):
+        issues += _engine_limits(book)
+    issues = sorted(_once(issues), key=lambda issue: (str(issue.location.path), issue.location.line or 0,
+                                                      issue.location.column or 0, issue.message))
+    warnings = tuple(str(issue) for issue in issues if issue.severity == "warning")
+    return RuleBook(rules, frozenset(methods), warnings), issues
+
+
+def _once(issues: list[Issue]) -> Iterator[Issue]:
+    """A `for_each` rule repeats its problem for every method: the first one stands for all."""
+    seen: set[tuple[str, Location]] = set()
+    for issue in issues:
+        if (issue.check, issue.location) not in seen:
+            seen.add((issue.check, issue.location))
+            yield issue
+
+
+def _engine_limits(book: RuleBook) -> Iterator[Issue]:
+    try:
+        durable_rules(build_program(book))
+    except RuleError as error:
+        yield Issue("engine-limit", "error", error.location or Location("rules"), error.message, error.hint)
+
+
+def rule_files(folder: Path) -> list[Path]:
+    """Rule files of a folder, in a fixed order; test files are not rule files."""
+    return sorted(path for path in folder.rglob("*.yaml") if not path.name.endswith(".test.yaml"))
+
+
+def _read_folder(folder: Path, reading: _Reading) -> None:
+    if not folder.is_dir():
+        return reading.error("folder", Location(folder), "no such folder of rules")
+    here: dict[str, Location] = {}
+    for path in rule_files(folder):
+        document, problems = read_document(path)
+        reading.issues += [Issue("yaml", "error", p.location or Location(path), p.message, p.hint) for p in problems]
+        for where, raw in _rules_of(document, reading):
+            _read_rule(document, where, raw, here, reading)
+    return None
+
+
+def _rules_of(document: Document, reading: _Reading) -> Iterator[tuple[Keys, Any]]:
+    data = document.data
+    if data is None:
+        return
+    if not isinstance(data, dict) or not isinstance(data.get("rules"), list):
+        reading.error("schema", document.at(()), "a rule file is a list under the key `rules`", "start it with `rules:`")
+        return
+    for key in data:
+        if key != "rules":
+            reading.error("schema", document.at((key,), key=True), f"unknown key `{key}`", did_you_mean(key, ["rules"]))
+    yield from ((("rules", index), raw) for index, raw in enumerate(data["rules"]))
+
+
+def _read_rule(document: Document, where: Keys, raw: Any, here: dict[str, Location], reading: _Reading) -> None:
+    """One rule of a file: its copies replace those of an earlier folder."""
+    try:
+        rule = Rule.model_validate(raw)
+    except ValidationError as error:
+        reading.issues += schema_issues(error, document, where, raw)
+        return
+    place = document.at((*where, "id"))
+    if rule.id in here:
+        reading.error("duplicate-id", place, f"rule id {rule.id} is used twice", f"the other one: {here[rule.id]}")
+        return
+    here[rule.id] = place
+    replaced = reading.rules[rule.id][0].at("id") if rule.id in reading.rules else None
+    reading.rules[rule.id] = list(_copies(rule, raw, document, where, replaced, reading.methods))
+
+
+def _copies(rule: Rule, raw: Mapping[str, Any], document: Document, where: Keys, replaced: Location | None,
+            methods: Collection[str]) -> Iterator[LoadedRule]:
+    """The rule itself, or one copy per method of a `for_each` rule."""
+    if rule.for_each is None:
+        yield LoadedRule(rule.id, rule, raw, document, where, replaced)
+        return
+    for method in sorted(methods):
+        filled = {key: _fill(value, method) for key, value in raw.items()}
+        yield LoadedRule(f"{rule.id}[{method}]", Rule.model_validate(filled), filled, document, where, replaced)
+
+
+def _fill(value: Any, method: str) -> Any:
+    """The value with `{method}` replaced in every text."""
+    if isinstance(value, str):
+        return value.replace("{method}", method)
+    if isinstance(value, list):
+        return [_fill(item, method) for item in value]
+    if isinstance(value, dict):
+        return {key: _fill(item, method) for key, item in value.items()}
+    return value
