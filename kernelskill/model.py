@@ -42,6 +42,8 @@ class FiredRule(Frozen):
     rule: str
     variant: int
     matched: dict[str, bool | int | float | str]
+    effects: tuple[str, ...] = ()
+    """What followed, e.g. `derive bottleneck.dram`, `propose vectorized_access`, `prefer a over b`."""
     because: str = ""
     source: str = ""
     location: str = ""

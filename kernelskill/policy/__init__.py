@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from kernelskill.policy.deciding import Policy
+from kernelskill.policy.explain import why, why_not
 from kernelskill.policy.loader import check_rules, load_rules
 from kernelskill.policy.rulebook import RuleBook
+from kernelskill.policy.ruletest import run_rule_tests
 
-__all__ = ["Policy", "RuleBook", "check_rules", "load_rules"]
+__all__ = ["Policy", "RuleBook", "check_rules", "load_rules", "run_rule_tests", "why", "why_not"]

@@ -163,7 +163,8 @@ def _compare(one: Proposal, other: Proposal) -> str:
 
 def _why_chosen(best: Proposal) -> str:
     note = f" ({best.note})" if best.note else ""
-    return _sentence(f"{best.method}: expected {show(best.gain)}x{note}, proposed by {best.leader.rule}", best.leader.because)
+    because = best.leader.because or best.leader.evidence
+    return _sentence(f"{best.method}: expected {show(best.gain)}x{note}, proposed by {best.leader.rule}", because)
 
 
 def _sentence(start: str, because: str) -> str:

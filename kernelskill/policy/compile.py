@@ -74,7 +74,7 @@ def _variants(rule: LoadedRule, derived: frozenset[str]) -> Iterator[Variant]:
         raise RuleError(f"rule {rule.id} expands to {count} conjunctions, more than {MAX_CONJUNCTIONS}",
                         location=rule.at("when"), hint="derive a fact for a part of the condition in a rule of its own")
     for index, conjunction in enumerate(normal_form(rule.rule.when, derived)):
-        facts = {(literal.fact, _asks_absence(literal, derived)) for literal in conjunction}
+        facts = {engine_fact(literal, derived) for literal in conjunction}
         if len(facts) > MAX_FACTS:
             raise RuleError(f"rule {rule.id} needs {len(facts)} facts at once, more than {MAX_FACTS}",
                             location=rule.at("when"), hint="derive a fact for a part of the condition in a rule of its own")
@@ -117,7 +117,7 @@ def _patterns(variant: Variant, derived: frozenset[str]) -> list[dict[str, Any]]
     """One pattern per fact: the group, the name and every comparison of that fact."""
     patterns: dict[str, Pattern] = {}
     for literal in sorted(variant.literals, key=repr):
-        name = absence(literal.fact) if _asks_absence(literal, derived) else comparison(literal) if literal.other else literal.fact
+        name = engine_fact(literal, derived)
         pattern = patterns.setdefault(name, [{"g": group(name)}, {"k": name}])
         if literal.other:
             pattern.append({"b": True})
@@ -125,6 +125,13 @@ def _patterns(variant: Variant, derived: frozenset[str]) -> list[dict[str, Any]]
             test = typed(literal.value)
             pattern.append({OPERATORS[literal.op]: test} if literal.op in OPERATORS else test)
     return [{f"c{index}": {"$and": pattern}} for index, pattern in enumerate(patterns.values())]
+
+
+def engine_fact(literal: Literal, derived: frozenset[str]) -> str:
+    """Name of the fact that the engine matches for a literal."""
+    if _asks_absence(literal, derived):
+        return absence(literal.fact)
+    return comparison(literal) if literal.other else literal.fact
 
 
 def absence(fact: str) -> str:

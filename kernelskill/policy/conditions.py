@@ -11,12 +11,15 @@ from typing import Literal as OneOf
 
 from kernelskill.model import Value
 from kernelskill.policy.schema import All, Any_, Condition, FactName, None_, Test, is_number
+from kernelskill.policy.yamlsource import Keys
 
 Verdict = OneOf["holds", "fails", "unknown"]
 COMPARE: Mapping[str, Callable[[Value, Value], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }
 COMPLEMENT = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "exists": "absent", "absent": "exists"}
+OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "exists": "missing", "missing": "exists",
+            "in": "not in", "not_in": "in", "between": "not between"}
 
 
 @dataclass(frozen=True)
@@ -78,12 +81,14 @@ def parts(condition: Condition) -> list[Condition]:
     return condition.none if isinstance(condition, None_) else []
 
 
-def tests(condition: Condition) -> Iterator[Test]:
-    """All comparisons of a condition, in order."""
+def tests(condition: Condition, where: Keys = ("when",)) -> Iterator[tuple[Keys, Test]]:
+    """All comparisons of a condition in order, each with its path of keys inside the rule."""
     if isinstance(condition, Test):
-        yield condition
-    for part in parts(condition):
-        yield from tests(part)
+        yield where, condition
+        return
+    (group,) = type(condition).model_fields
+    for index, part in enumerate(parts(condition)):
+        yield from tests(part, (*where, group, index))
 
 
 def literals(test: Test, derived: Collection[str]) -> list[Conjunction]:
@@ -135,9 +140,34 @@ def _negate(form: list[Conjunction]) -> list[Conjunction]:
     return _product([[(literal.negated(),) for literal in conjunction] for conjunction in form])
 
 
-def margin(literal: Literal, values: Mapping[str, Value]) -> float | None:
-    """How far a number is from making a failed order comparison true; None where that means nothing."""
-    actual, bound = values.get(literal.fact), values.get(literal.other) if literal.other else literal.value
-    if literal.op not in ("<", "<=", ">", ">=") or not is_number(actual) or not is_number(bound):
+def verdict(test: Test, values: Mapping[str, Value], derived: Collection[str]) -> Verdict:
+    """What the facts (derived ones included) say about one comparison."""
+    form = literals(test, derived)
+    if test.fact in derived:
+        return "holds" if (test.fact in values) == (form[0][0].op == "==") else "fails"
+    found = [{literal.verdict(values) for literal in conjunction} for conjunction in form]
+    if {"holds"} in found:
+        return "holds"
+    return "unknown" if all("unknown" in verdicts for verdicts in found) else "fails"
+
+
+def phrase(test: Test, negated: bool = False) -> str:
+    """The comparison in words: `dram_throughput_pct >= 60`, `reduction_style in [none, serial]`, `not uses_restrict`."""
+    op = OPPOSITE[test.op] if negated else test.op
+    if op in ("missing", "exists"):
+        return f"{test.fact} {'known' if op == 'exists' else 'not known'}"
+    if isinstance(test.value, list):
+        return f"{test.fact} {op} [{', '.join(map(show, test.value))}]"
+    if isinstance(test.value, bool) and op in ("==", "!="):
+        return test.fact if test.value == (op == "==") else f"not {test.fact}"
+    return f"{test.fact} {op} {test.value.fact if isinstance(test.value, FactName) else show(test.value)}"
+
+
+def margin(test: Test, values: Mapping[str, Value]) -> float | None:
+    """How far the number is from the threshold it misses; None where that means nothing."""
+    actual = values.get(test.fact)
+    bound = values.get(test.value.fact) if isinstance(test.value, FactName) else test.value
+    bounds = bound if isinstance(bound, list) and test.op == "between" else [bound]
+    if test.op not in ("<", "<=", ">", ">=", "between") or not is_number(actual) or not all(map(is_number, bounds)):
         return None
-    return abs(float(bound) - float(actual))  # type: ignore[arg-type]
+    return min(abs(float(edge) - float(actual)) for edge in bounds)  # type: ignore[arg-type]

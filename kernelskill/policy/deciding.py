@@ -74,6 +74,7 @@ class Policy:
         rule = variant.rule
         names = dict.fromkeys(name for lit in variant.literals for name in (lit.fact, lit.other) if name in values)
         return FiredRule(rule=rule.id, variant=variant.index, matched={name: values[name] for name in names},
+                         effects=tuple(map(str, rule.rule.then)),
                          because=fill(rule.rule.because, values), source=rule.rule.source, location=rule.location)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ValidationError
 
 from kernelskill.errors import Location
-from kernelskill.policy.schema import FactName, GainFormula, GainRange, RuleFile, RuleModel
+from kernelskill.policy.schema import RuleModel
 from kernelskill.policy.yamlsource import Document, Keys
 
 Severity = Literal["error", "warning"]
@@ -58,7 +58,8 @@ def _real_path(loc: tuple[str | int, ...], data: Any) -> Keys:
     """Pydantic's path without the names of union members that it mixes in."""
     path: list[str | int] = []
     for step in loc:
-        if isinstance(data, dict) and step in data or isinstance(data, list) and isinstance(step, int) and step < len(data):
+        in_list = isinstance(data, list) and isinstance(step, int) and step < len(data)
+        if in_list or (isinstance(data, dict) and step in data):
             path.append(step)
             data = data[step]
     return tuple(path)
@@ -92,5 +93,4 @@ def _all_keys() -> list[str]:
             yield child
             yield from subclasses(child)
 
-    models = [*subclasses(RuleModel), RuleFile, GainRange, GainFormula, FactName]
-    return sorted({name for model in models for name in model.model_fields})
+    return sorted({name for model in subclasses(RuleModel) for name in model.model_fields})

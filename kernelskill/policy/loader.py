@@ -11,11 +11,13 @@ from pydantic import ValidationError
 
 from kernelskill.errors import Location, RuleError
 from kernelskill.policy.compile import build_program, durable_rules
+from kernelskill.policy.conditions import tests
 from kernelskill.policy.issues import Issue, did_you_mean, schema_issues
 from kernelskill.policy.lint import lint
 from kernelskill.policy.rulebook import LoadedRule, RuleBook, in_order
-from kernelskill.policy.schema import Rule
+from kernelskill.policy.schema import Rule, named_methods
 from kernelskill.policy.yamlsource import Document, Keys, read_document
+from kernelskill.vocabulary import PER_METHOD
 
 
 @dataclass
@@ -26,6 +28,8 @@ class _Reading:
     rules: dict[str, list[LoadedRule]] = field(default_factory=dict)
     """Base id -> its copies (one, or one per method)."""
     issues: list[Issue] = field(default_factory=list)
+    assumed: set[str] = field(default_factory=set)
+    """Facts that broken rules would derive: nobody is to be told that no rule derives them."""
 
     def error(self, check: str, location: Location, message: str, hint: str = "") -> None:
         """Notes an error."""
@@ -37,7 +41,7 @@ def load_rules(folders: Sequence[Path], methods: Collection[str]) -> RuleBook:
 
     Raises RuleError that lists every error with path:line:column and a hint; warnings are in the book.
     """
-    book, issues = check_rules(folders, methods)
+    book, issues = check_rules(folders, methods, with_tests=False)
     errors = [issue for issue in issues if issue.severity == "error"]
     if errors:
         listing = "\n".join(map(str, errors))
@@ -45,20 +49,34 @@ def load_rules(folders: Sequence[Path], methods: Collection[str]) -> RuleBook:
     return book
 
 
-def check_rules(folders: Sequence[Path], methods: Collection[str]) -> tuple[RuleBook, list[Issue]]:
-    """The book of the rules that could be read, and every issue, in the order of the files."""
+def check_rules(folders: Sequence[Path], methods: Collection[str], *, with_tests: bool = True) -> tuple[RuleBook, list[Issue]]:
+    """The book of the rules that could be read, and every issue, in the order of the files.
+
+    `with_tests` looks at the test files beside the rules too. Raises nothing for wrong rules.
+    """
     reading = _Reading(frozenset(methods))
     for folder in folders:
         _read_folder(Path(folder), reading)
     rules = in_order(rule for copies in reading.rules.values() for rule in copies)
     book = RuleBook(rules, frozenset(methods))
-    issues = [*reading.issues, *lint(book)]
+    issues = [*reading.issues, *lint(book, reading.assumed, with_tests)]
     if not any(issue.severity == "error" for issue in issues):
         issues += _engine_limits(book)
     issues = sorted(_once(issues), key=lambda issue: (str(issue.location.path), issue.location.line or 0,
                                                       issue.location.column or 0, issue.message))
     warnings = tuple(str(issue) for issue in issues if issue.severity == "warning")
     return RuleBook(rules, frozenset(methods), warnings), issues
+
+
+def methods_named(folders: Sequence[Path]) -> frozenset[str]:
+    """Every method that a rule names, for tools that have no catalogue of methods at hand."""
+    reading = _Reading(frozenset())
+    for folder in folders:
+        _read_folder(Path(folder), reading)
+    rules = [rule.rule for copies in reading.rules.values() for rule in copies]
+    acted = {method for rule in rules for action in rule.then for method in named_methods(action).values()}
+    asked = {match[2] for rule in rules for _, test in tests(rule.when) if (match := PER_METHOD.match(test.fact))}
+    return frozenset(acted | asked)
 
 
 def _once(issues: list[Issue]) -> Iterator[Issue]:
@@ -113,6 +131,7 @@ def _read_rule(document: Document, where: Keys, raw: Any, here: dict[str, Locati
         rule = Rule.model_validate(raw)
     except ValidationError as error:
         reading.issues += schema_issues(error, document, where, raw)
+        reading.assumed |= _derived_by(raw, reading.methods)
         return
     place = document.at((*where, "id"))
     if rule.id in here:
@@ -121,6 +140,14 @@ def _read_rule(document: Document, where: Keys, raw: Any, here: dict[str, Locati
     here[rule.id] = place
     replaced = reading.rules[rule.id][0].at("id") if rule.id in reading.rules else None
     reading.rules[rule.id] = list(_copies(rule, raw, document, where, replaced, reading.methods))
+
+
+def _derived_by(raw: Any, methods: Collection[str]) -> set[str]:
+    """What a broken rule seems to derive."""
+    actions = raw.get("then") if isinstance(raw, dict) else None
+    names = [str(action["derive"]) for action in actions if isinstance(action, dict) and "derive" in action] \
+        if isinstance(actions, list) else []
+    return {_fill(name, method) for name in names for method in (methods if "{method}" in name else [""])}
 
 
 def _copies(rule: Rule, raw: Mapping[str, Any], document: Document, where: Keys, replaced: Location | None,

@@ -5,7 +5,7 @@ Negation of derived facts is settled by the alternating fixpoint: what can be de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from kernelskill.errors import DecisionError
@@ -57,7 +57,8 @@ class Oracle:
 class _Facts:
     """What is known: observed facts, derived facts (`yes`) and the derived facts that may not be denied (`maybe`)."""
 
-    def __init__(self, observed: Mapping[str, Any], derivable: frozenset[str], yes: Iterable[str], maybe: Iterable[str]) -> None:
+    def __init__(self, observed: Mapping[str, Any], derivable: frozenset[str],
+                 yes: Collection[str], maybe: Collection[str]) -> None:
         self.observed, self.derivable, self.yes, self.maybe = observed, derivable, yes, maybe
 
     def holds(self, tree: Tree, wanted: bool) -> bool:

@@ -8,7 +8,18 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, Literal, Union
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictBool, StrictFloat, StrictInt, StrictStr, Tag, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    Tag,
+    model_validator,
+)
 
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
 Number = Annotated[StrictInt | StrictFloat, Field(allow_inf_nan=False)]
@@ -127,6 +138,9 @@ class Derive(RuleModel):
 
     derive: str
 
+    def __str__(self) -> str:
+        return f"derive {self.derive}"
+
 
 class Propose(RuleModel):
     """Proposes a method."""
@@ -137,11 +151,17 @@ class Propose(RuleModel):
     params: dict[str, Scalar] = Field(default_factory=dict)
     """Parameters of the method that the rule decides."""
 
+    def __str__(self) -> str:
+        return f"propose {self.propose}"
+
 
 class Veto(RuleModel):
     """Forbids a method this time."""
 
     veto: str
+
+    def __str__(self) -> str:
+        return f"veto {self.veto}"
 
 
 class Prefer(RuleModel):
@@ -150,6 +170,9 @@ class Prefer(RuleModel):
     prefer: str
     over: str
 
+    def __str__(self) -> str:
+        return f"prefer {self.prefer} over {self.over}"
+
 
 class Require(RuleModel):
     """The second method waits until the first one has been applied on the way to this solution (`applied.<first>`)."""
@@ -157,16 +180,22 @@ class Require(RuleModel):
     require: str
     before: str
 
+    def __str__(self) -> str:
+        return f"require {self.require} before {self.before}"
+
 
 class Stop(RuleModel):
     """Ends the run with this reason."""
 
     stop: str
 
+    def __str__(self) -> str:
+        return f"stop {self.stop}"
+
 
 Action = Annotated[
-    Union[tuple(Annotated[model, Tag(name)] for name, model in  # type: ignore[valid-type]  # noqa: UP007
-                zip(ACTIONS, (Derive, Propose, Veto, Prefer, Require, Stop), strict=True))],
+    Union[Annotated[Derive, Tag("derive")], Annotated[Propose, Tag("propose")], Annotated[Veto, Tag("veto")],  # noqa: UP007
+          Annotated[Prefer, Tag("prefer")], Annotated[Require, Tag("require")], Annotated[Stop, Tag("stop")]],
     Discriminator(lambda value: _one_of(ACTIONS, value), custom_error_type="action",
                   custom_error_message="an action is one of " + ", ".join(f"{{{name}: ...}}" for name in ACTIONS)),
 ]
@@ -201,6 +230,12 @@ class RuleFile(RuleModel):
     """A file of rules."""
 
     rules: list[Rule]
+
+
+def named_methods(action: Action) -> dict[str, str]:
+    """The methods that an action names, by key."""
+    keys = () if isinstance(action, (Derive, Stop)) else ("propose", "veto", "prefer", "over", "require", "before")
+    return {key: getattr(action, key) for key in keys if hasattr(action, key)}
 
 
 def is_number(value: object) -> bool:

@@ -66,8 +66,9 @@ class _Reader:
             if key in seen:
                 self._problem(key_node, f"key `{key}` appears twice in one mapping")
             seen.add(key)
-            self.keys[(*where, key)] = _place(key_node)
-            yield key, self.read(value_node, (*where, key))
+            here = (*where, key)
+            self.keys[here] = _place(key_node)
+            yield key, self.read(value_node, here)
 
     def _scalar(self, node: Node) -> Any:
         try:
@@ -93,8 +94,9 @@ def read_document(path: Path) -> tuple[Document, list[RuleError]]:
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        message = f"not valid YAML: {error.problem or error.context}"
-        return Document(path, None), [RuleError(message, location=Location(path, *place), hint="check indentation and brackets")]
+        problem = RuleError(f"not valid YAML: {error.problem or error.context}", location=Location(path, *place),
+                            hint="check indentation and brackets")
+        return Document(path, None), [problem]
     except (OSError, UnicodeDecodeError, YAMLError) as error:
         return Document(path, None), [RuleError(f"cannot read the file: {error}", location=Location(path))]
     if root is None:
