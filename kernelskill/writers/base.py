@@ -1,0 +1,41 @@
+"""What every code writer promises: one method in, one complete solution module out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from kernelskill.model import Fact, MethodApplication, Task
+
+
+@dataclass(frozen=True)
+class WriteRequest:
+    """One method to apply to one solution, with the evidence that led to it."""
+
+    task: Task
+    method: MethodApplication
+    parent_source: str
+    facts: Mapping[str, Fact]
+    history: tuple[str, ...]
+    """One line for each earlier attempt of the run, oldest first."""
+
+
+class CodeWriter(Protocol):
+    """Writes solutions. A writer sees one method only and answers with a whole Python module."""
+
+    name: str
+
+    def start(self, task: Task) -> str:
+        """A starting solution for a task that brings none. Raises WriterError."""
+        ...
+
+    def applicable(
+        self, task: Task, source: str, tried: Collection[MethodApplication] = ()
+    ) -> dict[str, MethodApplication]:
+        """Methods this writer can apply to `source` now, each with the parameters it would use; `tried` are left out."""
+        ...
+
+    def write(self, request: WriteRequest) -> str:
+        """The complete solution module with the method applied. Raises WriterError(what, hint)."""
+        ...

@@ -1,0 +1,28 @@
+"""The families the writer knows, and which of them a task belongs to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernelskill.errors import WriterError
+from kernelskill.model import Task
+from kernelskill.writers.template import elementwise, row_code, row_reduction
+from kernelskill.writers.template.family import Family
+
+ROW_REDUCTION = Family(
+    name="row_reduction", plan_type=row_reduction.RowReductionPlan, problem=row_reduction.problem, naive=row_reduction.naive,
+    methods=row_reduction.METHODS, code=row_code.code,
+)
+FAMILIES: dict[str, Family[Any, Any]] = {family.name: family for family in (elementwise.FAMILY, ROW_REDUCTION)}
+
+
+def family_and_problem(task: Task) -> tuple[Family[Any, Any], Any]:
+    """The task's family and the task in its words. Raises WriterError when no template fits."""
+    if task.family not in FAMILIES:
+        declared = f"family '{task.family}'" if task.family else "no family"
+        raise WriterError(
+            f"task '{task.name}' declares {declared}; the templates know {', '.join(FAMILIES)}",
+            hint="declare the family and operation in the task file, or configure a model as the code writer",
+        )
+    family = FAMILIES[task.family]
+    return family, family.problem(task)

@@ -1,0 +1,61 @@
+"""From CUDA text and launch code to one Python module: the native form (`run`) or the KernelBench form (`ModelNew`)."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Code:
+    """What a family renders: device code and the host code around it, each line without its indentation."""
+
+    summary: str
+    """One line: what is computed and how."""
+    cuda: str
+    inputs: tuple[str, ...]
+    """Parameter names of `run`, or attribute/argument names of `forward`, in order."""
+    sizes: tuple[str, ...]
+    """Statements that set the sizes from the inputs' shapes."""
+    output: str
+    """Output shape, a Python expression over the sizes."""
+    launch: tuple[str, ...]
+    """Statements that launch the kernels on the inputs and `out`."""
+
+
+@dataclass(frozen=True)
+class TorchModule:
+    """What the KernelBench form adds: how `Model` is constructed and where the inputs come from."""
+
+    constructor: str
+    """The text of `Model.__init__`, indented for a class body; "" where Model has none of its own."""
+    imports: tuple[str, ...]
+    forward: str
+    """Parameters of `forward` after self, e.g. `x`."""
+    bindings: tuple[str, ...]
+    """Statements that bind the kernel's inputs, e.g. `bias = self.get_parameter("linear.bias")`."""
+
+
+@functools.cache
+def environment() -> jinja2.Environment:
+    """The template environment: undefined names are errors, blocks leave no blank lines."""
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(FOLDER), undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True, autoescape=False,
+    )
+
+
+def render(template: str, **values: Any) -> str:
+    """Render a template file of this folder."""
+    return environment().get_template(template).render(**values)
+
+
+def module_text(code: Code, title: str, methods: tuple[str, ...], plan_line: str, torch_module: TorchModule | None) -> str:
+    """The whole solution module."""
+    return render("module.py.j2", code=code, title=title, methods=methods, plan_line=plan_line, torch_module=torch_module)

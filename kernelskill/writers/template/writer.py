@@ -1,0 +1,126 @@
+"""The `template` writer: reads a solution's plan, changes it by one method, renders the new plan."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from kernelskill.errors import WriterError
+from kernelskill.model import MethodApplication, Task
+from kernelskill.writers.base import WriteRequest
+from kernelskill.writers.template import planline
+from kernelskill.writers.template.families import FAMILIES, family_and_problem
+from kernelskill.writers.template.family import Family, Illegal, Step, plan_from, plan_values
+from kernelskill.writers.template.module import module_text
+
+NO_MODEL = "configure a model as the code writer for this task"
+
+
+class TemplateWriter:
+    """Built in, deterministic: the same plan and task always give the same bytes."""
+
+    name = "template"
+
+    def __init__(self) -> None:
+        self._problems: dict[str, tuple[Family[Any, Any], Any]] = {}
+
+    def start(self, task: Task) -> str:
+        """The family's naive plan, rendered. Raises WriterError when the task is not recognised."""
+        family, problem = self._recognise(task)
+        return self.render(task, family.naive(problem, ""), ())
+
+    def render(self, task: Task, plan: Any, methods: tuple[MethodApplication, ...]) -> str:
+        """The solution module of a plan."""
+        family, problem = self._recognise(task)
+        line = planline.PlanLine(family.name, plan_values(plan), methods)
+        title = f"{task.name}: {task.operation}" if task.operation else task.name
+        return module_text(
+            family.code(plan, problem), title, tuple(str(m) for m in methods), line.text(), problem.torch_module
+        )
+
+    def plan_of(self, task: Task, source: str) -> tuple[Any, tuple[MethodApplication, ...]]:
+        """The plan of a solution and the methods that led to it; the task's own start has the family's naive plan.
+
+        Raises WriterError for a solution that is neither this writer's, unchanged, nor the task's start."""
+        family, problem = self._recognise(task)
+        line = planline.find(source)
+        if line is None:
+            if source.strip() != task.start_source.strip():
+                raise WriterError("the solution has no plan line: another writer wrote it", hint=NO_MODEL)
+            return family.naive(problem, source), ()
+        if line.family != family.name:
+            raise WriterError(f"the solution's plan is of family '{line.family}', the task's family is '{family.name}'")
+        try:
+            plan = plan_from(family.plan_type, line.plan)
+        except ValueError as error:
+            raise WriterError(f"the solution's plan line does not fit this version's templates: {error}") from error
+        if self.render(task, plan, line.methods) != source:
+            raise WriterError("the solution was changed after the template writer wrote it, so its plan no longer describes it",
+                              hint="go on from an unchanged solution, or " + NO_MODEL)
+        return plan, line.methods
+
+    def applicable(
+        self, task: Task, source: str, tried: Collection[MethodApplication] = ()
+    ) -> dict[str, MethodApplication]:
+        """Methods that can change this solution now, each with its first parameters that are not in `tried`.
+
+        Empty where the task or the solution is not one the templates know (`explain` says why)."""
+        try:
+            family, problem = self._recognise(task)
+            plan, _ = self.plan_of(task, source)
+        except WriterError:
+            return {}
+        found = {}
+        for method in family.methods:
+            fresh = [a for a in _applications(family, method, plan, problem) if a not in tried]
+            if fresh:
+                found[method] = fresh[0]
+        return found
+
+    def explain(self, task: Task, source: str, method: str) -> str:
+        """Why the method cannot be applied to this solution; "" when it can. Raises WriterError for an unknown task."""
+        family, problem = self._recognise(task)
+        plan, _ = self.plan_of(task, source)
+        try:
+            family.steps(method, plan, problem)
+        except Illegal as reason:
+            return str(reason)
+        return ""
+
+    def write(self, request: WriteRequest) -> str:
+        """The parent with the method applied. Parameters that the request leaves open are the method's first choice."""
+        family, problem = self._recognise(request.task)
+        plan, methods = self.plan_of(request.task, request.parent_source)
+        wanted = request.method
+        try:
+            steps = family.steps(wanted.method, plan, problem)
+        except Illegal as reason:
+            raise WriterError(f"{wanted.method} cannot be applied: {reason}",
+                              hint="choose among the methods that the writer calls applicable") from reason
+        step = _matching(steps, wanted)
+        return self.render(request.task, step.plan, (*methods, MethodApplication(method=wanted.method, params=step.params)))
+
+    def _recognise(self, task: Task) -> tuple[Family[Any, Any], Any]:
+        key = f"{task.spec.path} {task.family} {task.operation} {task.arguments}"
+        if key not in self._problems:
+            self._problems[key] = family_and_problem(task)
+        return self._problems[key]
+
+
+def _applications(family: Family[Any, Any], method: str, plan: Any, problem: Any) -> list[MethodApplication]:
+    try:
+        return [MethodApplication(method=method, params=step.params) for step in family.steps(method, plan, problem)]
+    except Illegal:
+        return []
+
+
+def _matching(steps: list[Step[Any]], wanted: MethodApplication) -> Step[Any]:
+    """The first step that agrees with every parameter the request gives. Raises WriterError listing the choices."""
+    for step in steps:
+        if all(step.params.get(name) == value for name, value in wanted.params.items()):
+            return step
+    choices = "; ".join(str(MethodApplication(method=wanted.method, params=s.params)) for s in steps)
+    raise WriterError(f"{wanted} is not one of the choices here", hint=f"the choices are {choices}")
+
+
+__all__ = ["FAMILIES", "TemplateWriter"]
