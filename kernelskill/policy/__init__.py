@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from kernelskill.policy.deciding import Policy
 from kernelskill.policy.explain import why, why_not
+from kernelskill.policy.isolated import IsolatedPolicy, isolated_decide
 from kernelskill.policy.loader import check_rules, load_rules
+from kernelskill.policy.replay import replay, what_if
 from kernelskill.policy.rulebook import RuleBook
 from kernelskill.policy.ruletest import run_rule_tests
 
-__all__ = ["Policy", "RuleBook", "check_rules", "load_rules", "run_rule_tests", "why", "why_not"]
+__all__ = ["IsolatedPolicy", "Policy", "RuleBook", "check_rules", "isolated_decide", "load_rules", "replay", "run_rule_tests",
+           "what_if", "why", "why_not"]

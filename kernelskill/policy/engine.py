@@ -17,6 +17,7 @@ import time
 import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from durable import engine as durable
@@ -35,7 +36,10 @@ _BUILD_LOCK = threading.Lock()
 
 def serialise(value: Any, **_: Any) -> str:
     """JSON that the engine's parser reads: ASCII, no NaN, and a dot in front of every exponent (`1.0e-05`)."""
-    pieces = _STRING.split(json.dumps(value, ensure_ascii=True, allow_nan=False))
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False)
+    if not _EXPONENT.search(text):
+        return text
+    pieces = _STRING.split(text)
     return "".join(piece if index % 2 else _EXPONENT.sub(r"\1.0e", piece) for index, piece in enumerate(pieces))
 
 
@@ -50,6 +54,7 @@ class QuietHost(durable.Host):  # type: ignore[misc]
         return
 
 
+@lru_cache(maxsize=65536)
 def hash_of_id(text: str) -> int:
     """The engine's 32-bit FNV-1a hash, by which alone it tells fact ids apart."""
     value = 0x811C9DC5

@@ -81,7 +81,9 @@ def _lacks(condition: Condition, values: Mapping[str, Value], book: RuleBook, se
         yield from (line for report in reports for line in report)
     elif all(reports):
         yield "one of:"
-        yield from (f"  {line}" for report in sorted(reports, key=len) for line in report)
+        for first, *rest in sorted(reports, key=len):
+            yield f"- {first}"
+            yield from (f"  {line}" for line in rest)
 
 
 def _test_lacks(test: Test, values: Mapping[str, Value], book: RuleBook, seen: frozenset[str], *,
@@ -100,7 +102,7 @@ def _test_lacks(test: Test, values: Mapping[str, Value], book: RuleBook, seen: f
         yield f"needs {needed}; {test.value.fact} is unknown: needs {_sources(test.value.fact)}"
     else:
         distance = margin(test, values)
-        gap = f" (off by {show(round(distance, 6))})" if distance is not None else ""
+        gap = "" if distance is None else f" (off by {show(round(distance, 6))})" if distance else " (exactly the threshold)"
         yield f"needs {needed}; it is {show(values[test.fact])}{gap}"
 
 
@@ -124,7 +126,7 @@ def _rule(rule: FiredRule) -> str:
     facts = ", ".join(f"{name} = {show(value)}" for name, value in rule.matched.items())
     because = f"\n  {rule.because}" if rule.because else ""
     source = f"\n  source: {rule.source}" if rule.source else ""
-    return f"{rule.rule} [{facts}]{because}{source}"
+    return f"{rule.rule}{f' [{facts}]' if facts else ''}{because}{source}"
 
 
 def _candidate(candidate: Candidate) -> str:
