@@ -1,0 +1,122 @@
+"""Exceptions that a solution can end in, as status and message; they cross to the judge as JSON."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from evaluator.types import Finding, Status
+
+LOG_CHARACTERS = 20_000
+MESSAGE_CHARACTERS = 2_000
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a solution did not get through."""
+
+    status: Status
+    message: str
+    log: str = ""
+    findings: tuple[Finding, ...] = field(default=())
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        return {
+            "status": self.status.value, "message": self.message[:MESSAGE_CHARACTERS], "log": self.log[:LOG_CHARACTERS],
+            "findings": [finding.model_dump(mode="json") for finding in self.findings],
+        }
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Failure:
+        """Inverse of `to_dict`. PASSED is no failure and becomes RUNTIME_ERROR; raises ValueError for nonsense."""
+        status = Status(fields["status"])
+        findings = tuple(Finding.model_validate(finding) for finding in fields["findings"])
+        status = Status.RUNTIME_ERROR if status is Status.PASSED else status
+        return cls(status, str(fields["message"])[:MESSAGE_CHARACTERS], str(fields["log"])[:LOG_CHARACTERS], findings)
+
+
+class ContractBroken(Exception):
+    """The solution does not have the form that its task asks for (no `run`, a result that is no array, ...)."""
+
+
+def failure_of(error: BaseException, solution: str) -> Failure:
+    """Maps whatever the solution raised. Where `solution` (its path) is on the traceback, the message names the line."""
+    place = _place(error, solution)
+    for cause in _chain(error):
+        failure = _recognised(cause, place)
+        if failure:
+            return failure
+    if isinstance(error, SyntaxError) and error.filename == solution:
+        text = "".join(traceback.format_exception_only(error))
+        return Failure(Status.COMPILE_ERROR, f"{solution}:{error.lineno}: {error.msg}", text)
+    return Failure(Status.RUNTIME_ERROR, place + _described(error), _trace(error))
+
+
+def _recognised(error: BaseException, place: str) -> Failure | None:
+    """Errors of the compiler and the simulator. By name, so that real CuPy's and the simulator's are one case."""
+    kind = type(error).__name__
+    finding = getattr(error, "finding", None)
+    if kind == "SimulatedError" and isinstance(finding, Finding):
+        return Failure(Status.RUNTIME_ERROR, place + _located(finding), findings=(finding,))
+    if kind == "GuardError":
+        log = str(getattr(error, "log", error))
+        return Failure(Status.REJECTED, place + "the CUDA source or an option was refused: " + log.strip()[:500], log)
+    if kind in ("CompileException", "CompileError"):
+        log = str(getattr(error, "log", "") or error)
+        return Failure(Status.COMPILE_ERROR, place + "the CUDA source does not compile: " + _first_error(log), log)
+    if kind == "Unsupported":
+        line = getattr(error, "line", None)
+        at = f" (CUDA line {line})" if line else ""
+        return Failure(Status.UNSUPPORTED, f"{place}the simulator cannot run this: {getattr(error, 'message', error)}{at}")
+    return None
+
+
+def _located(finding: Finding) -> str:
+    where = []
+    if finding.line:
+        where.append(f"{finding.file}:{finding.line}" if finding.file else f"CUDA line {finding.line}")
+    if finding.kernel:
+        where.append(f"kernel {finding.kernel}")
+    if finding.block is not None and finding.thread is not None:
+        where.append(f"block {finding.block}, thread {finding.thread}")
+    return f"{finding.kind}: {finding.message}" + (f" ({', '.join(where)})" if where else "")
+
+
+def _first_error(log: str) -> str:
+    line = next((line for line in log.splitlines() if "error" in line), log.strip().splitlines()[0] if log.strip() else "")
+    return line.strip()[:500]
+
+
+def _described(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return f"the solution called sys.exit({error.code!r})"
+    if isinstance(error, MemoryError):
+        return f"MemoryError: out of memory ({str(error) or 'an allocation was refused'})"
+    if isinstance(error, ContractBroken):
+        return str(error)
+    return f"{type(error).__name__}: {error}"
+
+
+def _place(error: BaseException, solution: str) -> str:
+    for cause in _chain(error):
+        lines = [frame.lineno for frame in traceback.extract_tb(cause.__traceback__) if frame.filename == solution]
+        if lines:
+            return f"{solution}:{lines[-1]}: "
+    return ""
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error, then what caused it (bounded: a solution may build a cycle)."""
+    current: BaseException | None = error
+    for _ in range(8):
+        if current is None:
+            return
+        yield current
+        current = current.__cause__ or current.__context__
+
+
+def _trace(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))[-LOG_CHARACTERS:]

@@ -1,0 +1,219 @@
+"""What the task expects: its inputs for a case, and the reference's outputs in double precision with their tolerance.
+
+The judge alone holds an oracle; the process that runs the solution never sees a reference output.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evaluator.comparison import Expected, compare
+from evaluator.inputs import TASK, Case, vary, vary_constants
+from evaluator.kernelbench_module import load_module
+from evaluator.tolerance import allowed_error, reduction_length, smooth_spread, working_roundoff
+from evaluator.trees import Leaf, WireError, leaves, map_leaves, round_to
+from evaluator.types import TaskSpec
+
+PERTURBATIONS = 3
+"""Random perturbations that measure the conditioning (see tolerance.py)."""
+OWN_ERROR_FACTOR = 4.0
+"""Where the reference itself, in the task's dtypes, misses the bound on the task's own inputs, this many times its error
+is allowed: the factor that still counts as the same precision class."""
+
+
+Perturbation = tuple[float, np.random.Generator]
+"""(relative size, source of the random signs)."""
+
+
+class TaskFault(Exception):
+    """The task itself cannot be judged: its file, inputs or reference fail. Not the solution's fault."""
+
+
+class Unjudgeable(Exception):
+    """Under this case the reference says nothing firm (non-finite values, or it misses its own tolerance)."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One case's data, as the solution receives it."""
+
+    inputs: Mapping[str, Any]
+    """Positional arguments in order, by name: Leaf or plain numbers."""
+    init: tuple[Any, ...] = ()
+    """KernelBench: arguments of the model's constructor."""
+    state: Mapping[str, Leaf] = field(default_factory=dict)
+    """KernelBench: the model's parameters and buffers by name."""
+
+
+class Oracle(ABC):
+    """Inputs and expected outputs of one task."""
+
+    def __init__(self, spec: TaskSpec) -> None:
+        self.spec = spec
+        self.notes: set[str] = set()
+        """What the person should know about how the expected values were made."""
+
+    @abstractmethod
+    def _own_problem(self, sizes: Mapping[str, int], seed: int) -> Problem:
+        """The task's own inputs."""
+
+    @abstractmethod
+    def _outputs(self, problem: Problem) -> Any:
+        """The reference's outputs in the task's own dtypes: a tree of Leaf."""
+
+    @abstractmethod
+    def _precise_outputs(self, problem: Problem, perturbation: Perturbation | None) -> Any:
+        """The reference's outputs computed in double precision: a tree of Leaf. `perturbation` = (relative size, rng)."""
+
+    def input_bytes(self, sizes: Mapping[str, int]) -> int | None:
+        """Bytes of the inputs at `sizes` where that is known without making them."""
+        return None
+
+    def problem(self, case: Case) -> Problem:
+        """The case's inputs. Raises TaskFault."""
+        own = self._own_problem(case.sizes, case.seed)
+        if case.distribution == TASK:
+            return own
+        inputs = vary(dict(own.inputs), case.distribution, case.seed)
+        return Problem(inputs, own.init, vary_constants(dict(own.state), case.seed))
+
+    def expected(self, problem: Problem, case: Case) -> Any:
+        """Tree of Expected. Raises TaskFault; Unjudgeable for a case that has to be left out."""
+        own = self._outputs(problem)
+        precise = self._precise_outputs(problem, None)
+        if case.distribution != TASK and not (_all_finite(own) and _all_finite(precise)):
+            raise Unjudgeable(f"{case}: the reference gives non-finite values")
+        expected = self._with_tolerance(problem, own, precise, case.seed)
+        verdict = compare(expected, own, case)
+        if verdict is None:
+            return expected
+        if case.distribution != TASK:
+            raise Unjudgeable(f"{case}: the reference misses its own tolerance: {verdict.message}")
+        self.notes.add(f"tolerance widened to {OWN_ERROR_FACTOR:g} times the reference's own rounding error: {verdict.message}")
+        return _widened(expected, own)
+
+    def _with_tolerance(self, problem: Problem, own: Any, precise: Any, seed: int) -> Any:
+        roundoff, rng = working_roundoff((problem.inputs, problem.state)), np.random.default_rng([seed, 1])
+        moved = [dict(leaves(self._precise_outputs(problem, (roundoff, rng)), "out")) for _ in range(PERTURBATIONS)]
+        terms = reduction_length((problem.inputs, problem.state), own)
+        dtypes = dict(leaves(own, "out"))
+
+        def expect(path: str, leaf: Leaf) -> Expected:
+            dtype = dtypes[path].dtype
+            if not leaf.is_float:
+                return Expected(leaf.values, dtype, np.zeros(leaf.shape))
+            values = leaf.as_float64()
+            with np.errstate(invalid="ignore", over="ignore"):
+                spread = smooth_spread([m[path].as_float64() - values for m in moved])
+            return Expected(values, dtype, allowed_error(values, dtype, self.spec.tolerance, spread, terms))
+
+        by_identity = {id(leaf): expect(path, leaf) for path, leaf in leaves(precise, "out")}
+        return map_leaves(lambda leaf: by_identity[id(leaf)], precise)
+
+
+class NativeOracle(Oracle):
+    """A Python file with `make_inputs(rng, **sizes)` and `reference(**inputs)` in NumPy."""
+
+    def __init__(self, spec: TaskSpec) -> None:
+        super().__init__(spec)
+        module = _guarded(f"{spec.path} cannot be loaded", lambda: load_module(spec.path))
+        for name in ("make_inputs", "reference"):
+            if not callable(getattr(module, name, None)):
+                raise TaskFault(f"{spec.path} has no function {name}")
+        self._make_inputs, self._reference = module.make_inputs, module.reference
+
+    def _own_problem(self, sizes: Mapping[str, int], seed: int) -> Problem:
+        rng = np.random.default_rng(seed)
+        made = _guarded("make_inputs fails", lambda: self._make_inputs(rng, **sizes))
+        if not isinstance(made, Mapping):
+            raise TaskFault(f"make_inputs returns {type(made).__name__}, not a dict of arrays")
+        return Problem({name: _guarded(f"input {name}", lambda v=value: _input(v)) for name, value in made.items()})
+
+    def _outputs(self, problem: Problem) -> Any:
+        return self._call(map_leaves(_copy, problem.inputs))
+
+    def _precise_outputs(self, problem: Problem, perturbation: Perturbation | None) -> Any:
+        return self._call(map_leaves(lambda leaf: _double(leaf, perturbation), problem.inputs))
+
+    def _call(self, arguments: Mapping[str, Any]) -> Any:
+        with np.errstate(all="ignore"):
+            result = _guarded("reference fails", lambda: self._reference(**arguments))
+        return _guarded("reference's result", lambda: map_leaves(Leaf.of, result))
+
+
+def load_oracle(spec: TaskSpec) -> Oracle:
+    """The oracle for either kind of task. Raises TaskFault."""
+    if not Path(spec.path).is_file():
+        raise TaskFault(f"{spec.path}: no such file")
+    if spec.kind == "native":
+        return NativeOracle(spec)
+    from evaluator.oracle_torch import KernelBenchOracle  # torch takes seconds to import
+
+    return KernelBenchOracle(spec)
+
+
+def describe_failure(error: BaseException) -> str:
+    """`ValueError: message` in one line."""
+    return f"{type(error).__name__}: {str(error).strip() or '(no message)'}".replace("\n", " ")[:500]
+
+
+def _guarded(what: str, call: Any) -> Any:
+    try:
+        return call()
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise TaskFault(f"{what}: {describe_failure(error)}") from error
+
+
+def _input(value: Any) -> Any:
+    if isinstance(value, (np.ndarray, np.generic)):
+        return Leaf.of(value)
+    if isinstance(value, (bool, int, float)):
+        return value
+    raise WireError(f"is a {type(value).__name__}; inputs are arrays or numbers")
+
+
+def _copy(leaf: Any) -> Any:
+    return np.array(leaf.values) if isinstance(leaf, Leaf) else leaf
+
+
+def _double(leaf: Any, perturbation: Perturbation | None) -> Any:
+    if not isinstance(leaf, Leaf) or not leaf.is_float:
+        return _copy(leaf)
+    values = leaf.as_float64()
+    return values if perturbation is None else perturbed(values, *perturbation)
+
+
+def perturbed(values: NDArray[np.float64], relative: float, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Every element times 1 + `relative` or 1 - `relative`, at random."""
+    signs = rng.integers(0, 2, values.shape, dtype=np.int8) * 2 - 1
+    return np.asarray(values * (1.0 + relative * signs))
+
+
+def _all_finite(tree: Any) -> bool:
+    return all(bool(np.isfinite(leaf.as_float64()).all()) for _, leaf in leaves(tree, "") if leaf.is_float)
+
+
+def _widened(expected: Any, own: Any) -> Any:
+    """Allows OWN_ERROR_FACTOR times the largest error that the reference makes in the task's own dtypes."""
+    outputs = dict(leaves(own, "out"))
+    widened = {}
+    for path, want in leaves(expected, "out"):
+        leaf = outputs[path]
+        if not leaf.is_float or leaf.values.size == 0:
+            widened[id(want)] = want
+            continue
+        rounded = Leaf(round_to(want.values, want.dtype), want.dtype).as_float64()
+        with np.errstate(invalid="ignore"):
+            error = np.abs(leaf.as_float64() - want.values)
+        error = np.where(np.isfinite(rounded) & np.isfinite(error), error, 0.0)
+        widened[id(want)] = Expected(want.values, want.dtype, np.maximum(want.allowed, OWN_ERROR_FACTOR * error.max()))
+    return map_leaves(lambda want: widened[id(want)], expected)

@@ -1,0 +1,102 @@
+"""Starts evaluations: one sandboxed process each, killed as a group when its time is up. Every outcome is an Evaluation."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from filelock import FileLock
+
+from evaluator.sandbox import clean_environment, sandbox_name, wrapped
+from evaluator.types import Evaluation, Request, Status
+from evaluator.worker import environment
+
+GRACE_SECONDS = 10.0
+"""Time that starting Python and the sandbox may take beyond the request's own limit."""
+
+
+def evaluate(request: Request) -> Evaluation:
+    """Evaluates in a process of its own. Never raises for what a solution or task does: the status says it."""
+    request = _absolute(request)
+    try:
+        if request.mode == "sim":
+            from evaluator.simulator import build
+
+            build.ensure()
+    except Exception as error:
+        return _without_answer(request, Status.UNSUPPORTED, f"the simulator is not available: {error}")
+    with _exclusive(request), tempfile.TemporaryDirectory(prefix="evaluation-", ignore_cleanup_errors=True) as home:
+        return _run(request, Path(home))
+
+
+def evaluate_many(requests: Sequence[Request], workers: int = 1) -> list[Evaluation]:
+    """`evaluate` for each, at most `workers` at a time, answers in the requests' order."""
+    with ThreadPoolExecutor(max_workers=max(1, workers)) as threads:
+        return list(threads.map(evaluate, requests))
+
+
+def _run(request: Request, home: Path) -> Evaluation:
+    variables = clean_environment(home)
+    command = wrapped([sys.executable, "-m", "evaluator", sandbox_name()], request, variables, home)
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables, cwd=home,
+        start_new_session=True,
+    )
+    try:
+        out, err = process.communicate(request.model_dump_json().encode(), timeout=request.timeout_s + GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        _kill_group(process)
+        return _without_answer(request, Status.TIMEOUT, f"no answer within {request.timeout_s:g} s; the evaluation was killed")
+    finally:
+        _kill_group(process)
+    return _answer(request, process.returncode, out, err)
+
+
+def _answer(request: Request, code: int, out: bytes, err: bytes) -> Evaluation:
+    lines = out.splitlines()
+    try:
+        if code == 0 and len(lines) == 1:
+            return Evaluation.from_json(lines[0])
+    except ValueError as error:
+        err += f"\nunreadable answer: {error}".encode()
+    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    tail = err.decode(errors="replace").strip()[-1500:]
+    return _without_answer(request, Status.RUNTIME_ERROR, f"the evaluation's process {how} without an answer: {tail}")
+
+
+def _without_answer(request: Request, status: Status, message: str) -> Evaluation:
+    return Evaluation(status=status, message=message, environment=environment(request, sandbox_name()))
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Ends whatever is left of the process's group, and reaps the process."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()
+
+
+def _absolute(request: Request) -> Request:
+    task = request.task.model_copy(update={"path": str(Path(request.task.path).resolve())})
+    return request.model_copy(update={"task": task, "solution": str(Path(request.solution).resolve())})
+
+
+@contextlib.contextmanager
+def _exclusive(request: Request) -> Iterator[None]:
+    """One evaluation at a time on a GPU, across all processes of this machine."""
+    if request.mode != "cuda":
+        yield
+        return
+    gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "0").replace(",", "-") or "none"
+    with FileLock(Path(tempfile.gettempdir()) / f"kernelskill-gpu-{gpu}.lock"):
+        yield

@@ -1,0 +1,197 @@
+"""The judge's handle on the process that runs a solution: forks it, talks to it, notices how it ended."""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import signal
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+from evaluator import seccomp
+from evaluator.channel import Channel, Closed, Late
+from evaluator.failures import Failure
+from evaluator.inputs import Case
+from evaluator.launch import How, serve
+from evaluator.oracle import Problem
+from evaluator.trees import WireError
+from evaluator.types import Request, Status
+
+OUTPUT_TAIL_BYTES = 4000
+FILE_BYTES = 64 << 20
+"""Largest file that a solution may write (in its own private folder)."""
+MEMORY_BYTES = 12 << 30
+"""Address space that a simulated solution may add: 8 GiB of inputs and outputs, and working room."""
+PR_SET_PDEATHSIG = 1
+
+
+class Ended(Exception):
+    """The solution failed, died, or ran out of time: `failure` says how."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class Runner:
+    """A forked process that holds the solution. Fork it before anything secret is in memory."""
+
+    def __init__(self, request: Request, stage: Literal["verify", "profile"], deadline: float) -> None:
+        ours, theirs = socket.socketpair()
+        output, theirs_output = os.pipe()
+        self.solution = request.solution
+        self.pid = os.fork()
+        if self.pid == 0:
+            ours.close()
+            _become_runner(Channel(theirs), request, stage, theirs_output)
+        theirs.close()
+        os.close(theirs_output)
+        os.set_blocking(output, False)
+        self.deadline = deadline
+        self._output, self._tail = output, b""
+        self._channel = Channel(ours)
+        self._channel.deadline = deadline
+        self._channel.while_waiting = (output, self._drain)
+
+    def load(self) -> None:
+        """Imports the solution. Raises Ended."""
+        self._ask({"op": "load"}, "while it was imported")
+
+    def construct(self, problem: Problem) -> list[str]:
+        """Makes a kernelbench model with the problem's parameters; notes for the person. Raises Ended."""
+        data = {"init": problem.init, "state": dict(problem.state)}
+        return list(self._ask({"op": "construct", "data": data}, "while ModelNew was constructed").get("notes", []))
+
+    def call(self, inputs: Mapping[str, Any], how: How, case: Case) -> dict[str, Any]:
+        """Calls the solution; the reply of `launch.Host`. Raises Ended."""
+        data = None if how == "repeat" else dict(inputs)
+        when = f"on {case}, " + ", ".join(f"{name}={value}" for name, value in case.sizes.items())
+        return self._ask({"op": "call", "how": how, "sizes": case.sizes, "data": data}, when)
+
+    def profile(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """One simulated call at the full sizes. Raises Ended."""
+        return self._ask({"op": "profile", "data": dict(inputs)}, "at the full sizes")
+
+    def time(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Timed calls on a GPU. Raises Ended."""
+        return self._ask({"op": "time", "data": dict(inputs)}, "while it was timed")
+
+    def close(self) -> None:
+        """Ends the process, whatever it is doing."""
+        self._channel.close()
+        try:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        except (ProcessLookupError, ChildProcessError):
+            return
+        finally:
+            os.close(self._output)
+
+    def _ask(self, message: dict[str, Any], when: str) -> dict[str, Any]:
+        try:
+            self._channel.send({"data": None, **message})
+            reply = self._channel.receive()
+        except Late:
+            raise Ended(Failure(Status.TIMEOUT, f"the solution did not finish in time {when}", self._printed())) from None
+        except Closed:
+            raise Ended(self._death(when)) from None
+        except WireError as error:
+            raise Ended(Failure(Status.RUNTIME_ERROR, f"the solution's process sent nonsense {when}: {error}")) from error
+        if "failure" not in reply:
+            return reply
+        try:
+            failure = Failure.from_dict(reply["failure"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise Ended(Failure(Status.RUNTIME_ERROR, f"the solution's process sent nonsense {when}")) from error
+        raise Ended(Failure(failure.status, f"{failure.message} ({when})", failure.log, failure.findings))
+
+    def _death(self, when: str) -> Failure:
+        """How the process ended."""
+        state = self._wait_briefly()
+        self._drain()
+        if state is None:
+            how = "closed its connection to the judge"
+        elif os.WIFSIGNALED(state):
+            killer = signal.Signals(os.WTERMSIG(state))
+            how = f"was killed by {killer.name}{SIGNAL_HINTS.get(killer, '')}"
+        else:
+            how = f"exited with code {os.WEXITSTATUS(state)}"
+        return Failure(Status.RUNTIME_ERROR, f"the solution's process {how} {when}", self._printed())
+
+    def _wait_briefly(self) -> int | None:
+        """The exit state; None where the process lives on."""
+        for _ in range(50):
+            pid, state = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                return state
+            time.sleep(0.02)
+        return None
+
+    def _drain(self) -> None:
+        """Reads what the solution printed and keeps the end of it."""
+        while select.select([self._output], [], [], 0)[0]:
+            chunk = os.read(self._output, 65536)
+            if not chunk:
+                self._channel.while_waiting = None
+                return
+            self._tail = (self._tail + chunk)[-OUTPUT_TAIL_BYTES:]
+
+    def _printed(self) -> str:
+        return self._tail.decode(errors="replace")
+
+
+SIGNAL_HINTS = {
+    signal.SIGSEGV: " (invalid memory access in native code)",
+    signal.SIGKILL: " (out of memory, or killed from outside)",
+    signal.SIGXCPU: " (CPU time limit)",
+}
+
+
+def _become_runner(channel: Channel, request: Request, stage: Literal["verify", "profile"], output: int) -> NoReturn:
+    """In the forked process: no way back into the judge's code."""
+    try:
+        _die_with_parent()
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        keep = channel.connection.fileno()
+        os.closerange(3, keep)
+        os.closerange(keep + 1, 4096)
+        limit_resources(request)
+        if request.mode == "sim":
+            seccomp.install()
+        serve(channel, request, stage)
+    finally:
+        os._exit(0)
+
+
+def limit_resources(request: Request) -> None:
+    """Limits of the process that runs the solution; they can only be lowered from then on."""
+    seconds = int(request.timeout_s) + 5
+    limits = [(resource.RLIMIT_CPU, seconds), (resource.RLIMIT_FSIZE, FILE_BYTES), (resource.RLIMIT_CORE, 0)]
+    if request.mode == "sim":  # CUDA reserves far more address space than it uses
+        limits.append((resource.RLIMIT_AS, _address_space() + min(MEMORY_BYTES, _available_memory() * 7 // 10)))
+    for kind, value in limits:
+        _, hard = resource.getrlimit(kind)
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(kind, (value, value))
+
+
+def _address_space() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+def _available_memory() -> int:
+    fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+    return int(fields["MemAvailable"].split()[0]) << 10
+
+
+def _die_with_parent() -> None:
+    import ctypes
+
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

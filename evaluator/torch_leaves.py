@@ -1,0 +1,31 @@
+"""Tensors to leaves and back. Imported only where a task or solution uses PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from evaluator.trees import Leaf, WireError
+
+
+def as_leaf(value: Any) -> Any:
+    """A tensor as Leaf (a copy on the CPU); numbers, strings and None as they are. Raises WireError for anything else."""
+    if not isinstance(value, torch.Tensor):
+        if value is None or isinstance(value, (bool, int, float, str)):
+            return value
+        raise WireError(f"a value of type {type(value).__name__}")
+    tensor = value.detach().to("cpu").contiguous()
+    if tensor.dtype == torch.bfloat16:
+        return Leaf(tensor.view(torch.int16).numpy().view(np.uint16).copy(), "bfloat16", "torch")
+    return Leaf.of(tensor.numpy().copy(), "torch")
+
+
+def as_tensor(leaf: Any) -> Any:
+    """A Leaf as a new CPU tensor; anything else as it is."""
+    if not isinstance(leaf, Leaf):
+        return leaf
+    if leaf.dtype == "bfloat16":
+        return torch.from_numpy(leaf.values.view(np.int16).copy()).view(torch.bfloat16)
+    return torch.from_numpy(np.array(leaf.values))

@@ -1,0 +1,179 @@
+"""Verification: which cases a solution must get right, and the judge's walk through them.
+
+For every check size: the task's own distribution in fresh buffers, the same call once more (state, races), new data
+in the same buffers (outputs cached by pointer or identity), and other value distributions. Seeds are drawn after the
+solution was imported.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from evaluator.comparison import Verdict, compare
+from evaluator.failures import Failure
+from evaluator.inputs import DISTRIBUTIONS, TASK, Case
+from evaluator.launch import How
+from evaluator.oracle import Oracle, Problem, Unjudgeable
+from evaluator.runner import Ended, Runner
+from evaluator.trees import Leaf, leaves
+from evaluator.types import Finding, KernelResources, Status, TaskSpec
+
+MORE_SIZES_DISTRIBUTIONS = 2
+"""Beside `normal`, how many distributions the second and later check sizes get (in turns); the first gets all."""
+FINDINGS_LIMIT = 50
+
+
+@dataclass
+class Record:
+    """What the walk has seen so far; it becomes the Evaluation."""
+
+    findings: list[Finding] = field(default_factory=list)
+    resources: dict[str, KernelResources] = field(default_factory=dict)
+    compile_log: str = ""
+    checks: Counter[str] = field(default_factory=Counter)
+
+    def take(self, reply: Mapping[str, Any], task: TaskSpec, solution: str) -> None:
+        """Adds what a reply of the runner reports. Raises Ended for an error finding."""
+        fresh = [Finding.model_validate(finding) for finding in reply["findings"]]
+        fresh += [] if task.allow_library else _library_findings(reply["library_calls"], solution)
+        for finding in fresh:
+            known = any((f.kind, f.kernel, f.file, f.line) == (finding.kind, finding.kernel, finding.file, finding.line)
+                        for f in self.findings)
+            if not known and len(self.findings) < FINDINGS_LIMIT:
+                self.findings.append(finding)
+        for fields in reply["resources"]:
+            resources = KernelResources.model_validate(fields)
+            self.resources[resources.kernel] = resources
+        self.compile_log = str(reply["log"])[:20_000]
+        error = next((f for f in fresh if f.severity == "error"), None)
+        if error:
+            raise Ended(Failure(Status.RUNTIME_ERROR, f"{error.kind}: {error.message}"))
+
+
+def plan(task: TaskSpec, secret: int) -> Iterator[tuple[Case, How]]:
+    """Every case with the way its inputs are handed over. `secret` makes the seeds unpredictable."""
+    names = list(DISTRIBUTIONS)
+    sizes = sorted(task.check_sizes, key=lambda s: math.prod(s.values()))
+    seeds = iter(np.random.SeedSequence([task.seed, secret]).generate_state(len(sizes) * (len(names) + 2)).tolist())
+    for position, size in enumerate(sizes):
+        own = Case(dict(size), TASK, next(seeds))
+        yield own, "fresh"
+        yield own, "repeat"
+        yield Case(dict(size), TASK, next(seeds)), "refill"
+        for name in _distributions(names, position):
+            yield Case(dict(size), name, next(seeds)), "fresh"
+
+
+def verify(oracle: Oracle, runner: Runner, secret: int, record: Record) -> Verdict | None:
+    """The first wrong output, or None. Raises Ended where the solution fails, TaskFault where the task does."""
+    problem: Problem | None = None
+    expected: Any = None
+    for case, how in plan(oracle.spec, secret):
+        if how != "repeat":
+            try:
+                problem = _problem(oracle, case, how, problem)
+                expected = oracle.expected(problem, case)
+            except Unjudgeable:
+                record.checks["cases_left_out"] += 1
+                continue
+        assert problem is not None
+        verdict = _judge(oracle.spec, runner, problem, expected, case, how, record)
+        if verdict:
+            return _explained(verdict, how)
+    record.checks["check_sizes"] = len(oracle.spec.check_sizes)
+    return None
+
+
+def _judge(
+    task: TaskSpec, runner: Runner, problem: Problem, expected: Any, case: Case, how: How, record: Record
+) -> Verdict | None:
+    if task.kind == "kernelbench" and (how == "fresh" or _has_buffers(expected)):
+        for note in runner.construct(problem):
+            record.findings.append(Finding(kind="guard", message=note, severity="warning"))
+    reply = runner.call(problem.inputs, how, case)
+    record.checks["cases"] += 1
+    record.checks["elements"] += sum(want.values.size for _, want in leaves(expected, ""))
+    got = _with_buffers(reply["data"], expected)
+    verdict = compare(expected, got, case)
+    if verdict:
+        record.findings += [Finding.model_validate(f) for f in reply["findings"]]
+        return verdict
+    record.take(reply, task, runner.solution)
+    if reply["modified"]:
+        raise Ended(_input_modified(reply["modified"], case))
+    return None
+
+
+def _input_modified(places: list[str], case: Case) -> Failure:
+    message = (
+        f"the call changed its inputs (first changed element: {', '.join(map(str, places[:4]))}); a caller goes on using "
+        "them, so write results to new arrays"
+    )
+    finding = Finding(kind="input_modified", message=message, sizes=case.sizes)
+    return Failure(Status.RUNTIME_ERROR, f"input_modified: {message} (on {case})", findings=(finding,))
+
+
+def _with_buffers(data: Mapping[str, Any], expected: Any) -> Any:
+    """Arranges a reply as the oracle does: model buffers are outputs where the reference changes them."""
+    if not _has_buffers(expected):
+        return data["result"]
+    have = data["buffers"]
+    return {"result": data["result"], "buffers": {name: have[name] for name in expected["buffers"] if name in have}}
+
+
+def _has_buffers(expected: Any) -> bool:
+    return isinstance(expected, Mapping) and set(expected) == {"result", "buffers"}
+
+
+def _problem(oracle: Oracle, case: Case, how: How, previous: Problem | None) -> Problem:
+    """A refill is a new call of the same model: its parameters stay."""
+    problem = oracle.problem(case)
+    return replace(problem, init=previous.init, state=previous.state) if how == "refill" and previous else problem
+
+
+def _explained(verdict: Verdict, how: How) -> Verdict:
+    """Adds what the way of the call tells about the cause."""
+    hint = {
+        "repeat": " The first call on the same inputs was right: the solution keeps state between calls, or has a race.",
+        "refill": " The same buffers held other data before: an output cached by pointer or identity does this.",
+    }.get(how, "")
+    if verdict.status is Status.INCORRECT_NUMERICAL and _is_poison(verdict):
+        hint += " The element reads as fresh memory does in the simulator: it was probably never written."
+    return Verdict(verdict.status, verdict.message + hint, verdict.mismatch)
+
+
+def _is_poison(verdict: Verdict) -> bool:
+    got = verdict.mismatch.got
+    return got is not None and math.isnan(got)
+
+
+def _distributions(names: list[str], position: int) -> list[str]:
+    if position == 0:
+        return names
+    others = [name for name in names if name != "normal"]
+    start = (position - 1) * MORE_SIZES_DISTRIBUTIONS
+    return ["normal", *(others[(start + i) % len(others)] for i in range(MORE_SIZES_DISTRIBUTIONS))]
+
+
+def _library_findings(calls: list[Any], solution: str) -> list[Finding]:
+    return [
+        Finding(kind="library_call", severity="warning", file=solution, line=line,
+                message=f"{name} computes outside the solution's own kernels ({count} calls)")
+        for name, line, count in calls
+    ]
+
+
+def task_sizes(problem: Problem, outputs: list[Any]) -> dict[str, float]:
+    """`task_bytes` (inputs, parameters and outputs, each once) and `task_output_elements`, of the full problem.
+
+    `outputs` holds (elements, bytes) of every output array.
+    """
+    arrays = [leaf for _, leaf in leaves((problem.inputs, problem.state), "") if isinstance(leaf, Leaf)]
+    moved = sum(leaf.values.nbytes for leaf in arrays) + sum(int(nbytes) for _, nbytes in outputs)
+    return {"task_bytes": float(moved), "task_output_elements": float(sum(int(size) for size, _ in outputs))}

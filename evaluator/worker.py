@@ -1,0 +1,184 @@
+"""The judge: one Request in, one Evaluation out. It never runs a line of the solution itself.
+
+Order: guard (source) -> fork the runner -> import the solution -> draw the secret -> verify -> profile or time.
+The runners are forked before the task is loaded, so the reference is in no memory that the solution can read.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from evaluator.failures import Failure
+from evaluator.guards import check_source
+from evaluator.oracle import Oracle, TaskFault, load_oracle
+from evaluator.profile_sim import NoTime, full_problem, profile
+from evaluator.runner import Ended, Runner
+from evaluator.timing import summarise
+from evaluator.types import Environment, Evaluation, Finding, LaunchRecord, Request, Status, TimeEstimate
+from evaluator.verify import Record, task_sizes, verify
+
+MARGIN_SECONDS = 2.0
+"""The judge gives up this long before the caller would kill it, so that it can still say on which case."""
+VERSIONED = ("numpy", "torch", "nvidia-cuda-nvrtc", "cupy-cuda12x", "cupy-cuda13x")
+
+
+def evaluate_here(request: Request, sandbox: str = "rlimits") -> Evaluation:
+    """Evaluates in this process (the runner is a fork of it); the pool calls it through `python -m evaluator`."""
+    return _Evaluation(request, sandbox).run()
+
+
+class _Evaluation:
+    """One evaluation in progress."""
+
+    def __init__(self, request: Request, sandbox: str) -> None:
+        self.request = request
+        self.environment = environment(request, sandbox)
+        self.record = Record()
+        self.seconds: dict[str, float] = {}
+        self.deadline = time.monotonic() + max(request.timeout_s - MARGIN_SECONDS, 0.9 * request.timeout_s)
+
+    def run(self) -> Evaluation:
+        """The verdict; whatever goes wrong is one."""
+        try:
+            return self._stages()
+        except Ended as ended:
+            return self._failed(ended.failure)
+        except TaskFault as fault:
+            return self._failed(Failure(Status.UNSUPPORTED, f"the task itself cannot be judged: {fault}"))
+        except MemoryError:
+            message = "the task itself cannot be judged: its reference runs out of memory"
+            return self._failed(Failure(Status.UNSUPPORTED, message))
+
+    def _stages(self) -> Evaluation:
+        request = self.request
+        with self._stage("guard"):
+            guard = _guard(request)
+        self.record.findings += guard
+        rejected = [finding for finding in guard if finding.severity == "error"]
+        if rejected:
+            return self._failed(_rejection(rejected))
+        _preload(request)
+        runners: list[Runner] = []
+        try:
+            verifier = Runner(request, "verify", self.deadline)
+            runners.append(verifier)
+            if request.mode == "sim" and "profile" in request.stages:
+                runners.append(Runner(request, "profile", self.deadline))
+            oracle = load_oracle(request.task)
+            with self._stage("import"):
+                verifier.load()
+            with self._stage("verify"):
+                verdict = verify(oracle, verifier, secrets.randbits(32), self.record) if "verify" in request.stages else None
+            if verdict:
+                return self._answer(verdict.status, verdict.message, mismatch=verdict.mismatch)
+            return self._passed(oracle, runners)
+        finally:
+            for runner in runners:
+                runner.close()
+
+    def _passed(self, oracle: Oracle, runners: list[Runner]) -> Evaluation:
+        checks = self.record.checks
+        message = f"Right on {checks['cases']} cases over {checks['check_sizes']} sizes ({checks['elements']} elements)."
+        if "verify" not in self.request.stages:
+            message = "Not verified: the request leaves that stage out."
+        if oracle.notes:
+            message += " Note: " + "; ".join(sorted(oracle.notes))[:600] + "."
+        if "profile" not in self.request.stages:
+            return self._answer(Status.PASSED, message, time_unavailable="the request asks for no profile")
+        try:
+            with self._stage("profile"):
+                launches, time_estimate, facts = self._time(oracle, runners)
+        except NoTime as reason:
+            return self._answer(Status.PASSED, message, time_unavailable=str(reason))
+        return self._answer(Status.PASSED, message, launches=tuple(launches), time=time_estimate, task_facts=facts)
+
+    def _time(self, oracle: Oracle, runners: list[Runner]) -> tuple[list[LaunchRecord], TimeEstimate, dict[str, float]]:
+        if self.request.mode == "sim":
+            launches, estimate, facts, reply = profile(oracle, runners[-1])
+            self.record.take(reply, self.request.task, self.request.solution)
+            return launches, estimate, facts
+        problem = full_problem(oracle)
+        if oracle.spec.kind == "kernelbench":
+            runners[0].construct(problem)
+        reply = runners[0].time(problem.inputs)
+        self.environment = self.environment.model_copy(update={"device": str(reply["device"])})
+        return [], summarise([float(sample) for sample in reply["samples_us"]]), task_sizes(problem, reply["outputs"])
+
+    def _failed(self, failure: Failure) -> Evaluation:
+        self.record.findings += [f for f in failure.findings if f not in self.record.findings]
+        return self._answer(failure.status, failure.message, compile_log=failure.log)
+
+    def _answer(self, status: Status, message: str, **fields: Any) -> Evaluation:
+        log = fields.pop("compile_log", "") or self.record.compile_log
+        findings = self.record.findings
+        if status is Status.PASSED:
+            findings = [finding for finding in findings if finding.severity == "warning"]
+        return Evaluation(
+            status=status, message=message, environment=self.environment, findings=tuple(findings), compile_log=log,
+            resources=tuple(self.record.resources.values()), checks=dict(self.record.checks), stage_seconds=self.seconds,
+            **fields,
+        )
+
+    @contextmanager
+    def _stage(self, name: str) -> Iterator[None]:
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(time.monotonic() - began, 4)
+
+
+def environment(request: Request, sandbox: str) -> Environment:
+    """Where the evaluation runs."""
+    versions = {}
+    for package in VERSIONED:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return Environment(
+        device=request.device.name, simulated=request.mode == "sim", arch=request.device.arch, versions=versions,
+        sandbox=sandbox,
+    )
+
+
+def _guard(request: Request) -> list[Finding]:
+    try:
+        source = Path(request.solution).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Ended(Failure(Status.RUNTIME_ERROR, f"the solution cannot be read: {error}")) from error
+    try:
+        return check_source(source, request.solution, request.task)
+    except SyntaxError as error:
+        message = f"{request.solution}:{error.lineno}: {error.msg}"
+        raise Ended(Failure(Status.COMPILE_ERROR, message, f"{message}\n{error.text or ''}")) from error
+
+
+def _rejection(findings: list[Finding]) -> Failure:
+    first = findings[0]
+    more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
+    return Failure(Status.REJECTED, f"{first.file}:{first.line}: {first.message}{more}")
+
+
+def _preload(request: Request) -> None:
+    """Imports what both sides need before the fork, and finds the compiler (its search may start processes)."""
+    if request.mode == "sim":
+        from evaluator.toolkit import ToolkitMissing, find_toolkit
+
+        try:
+            find_toolkit()
+        except ToolkitMissing as missing:
+            raise Ended(Failure(Status.UNSUPPORTED, str(missing))) from missing
+    # On a GPU torch is imported after the fork: its CUDA state does not survive one.
+    if request.task.kind == "kernelbench" and request.mode == "sim" and importlib.util.find_spec("torch"):
+        import torch
+
+        torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
