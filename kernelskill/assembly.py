@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import platform
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -18,12 +18,12 @@ from kernelskill.errors import KernelSkillError, RunError
 from kernelskill.facts.device import detect_device, load_device
 from kernelskill.loop import Loop, Observer
 from kernelskill.memory.run import Run, RunConfig
-from kernelskill.methods import MethodCard, load_methods
+from kernelskill.methods import load_methods
 from kernelskill.model import Task
 from kernelskill.paths import methods_folder, rules_folder
-from kernelskill.policy import Policy, RuleBook, load_rules
+from kernelskill.policy import IsolatedPolicy, RuleBook, load_rules
 from kernelskill.tasks import load_task
-from kernelskill.writers import get_writer
+from kernelskill.writers import CodeWriter
 
 Mode = Literal["sim", "cuda"]
 CARDS_BY_ARCH = {"sm_80": "a100", "sm_89": "rtx4090", "sm_90": "h200"}
@@ -59,26 +59,34 @@ def choose_device(options: Options) -> tuple[Mode, DeviceSpec]:
     return "sim", load_device(options.card or CARDS_BY_ARCH[options.arch])
 
 
-def load_policy(extra: Sequence[Path], cards: dict[str, MethodCard]) -> tuple[Policy, RuleBook]:
+def rule_book(extra: Sequence[Path], methods: Collection[str]) -> RuleBook:
     """The built-in rules, then the user's folders (a later rule wins by id)."""
-    for folder in extra:
-        if not folder.is_dir():
-            raise KernelSkillError(f"no such rules folder: {folder}")
-    book = load_rules([rules_folder(), *extra], cards.keys())
-    return Policy(book), book
+    return load_rules([rules_folder(), *extra], methods)
+
+
+def writer_named(name: str) -> CodeWriter:
+    """The code writer of that name; raises KernelSkillError listing those there are."""
+    if name != "template":
+        raise KernelSkillError(f"no writer is called {name!r}", hint="writers: template")
+    from kernelskill.writers.template import TemplateWriter
+
+    return TemplateWriter()
 
 
 def start_run(task_path: Path, options: Options, folder: Path | None, observer: Observer) -> Loop:
     """A new run; raises KernelSkillError for anything the user can mend."""
     task = load_task(task_path)
     mode, device = choose_device(options)
+    writer = writer_named(options.writer)
+    if not task.start_source:
+        writer.start(task)  # a task that the writer cannot start is told before a run folder exists
     folder = folder or Path("runs") / f"{task.name}-{datetime.now():%Y%m%d-%H%M%S}"
     files = task_path.parent if task_path.name == "task.toml" else task_path
     copy = "task" if files.is_dir() else f"task/{files.name}"
-    config = RunConfig(task=str(task_path), task_copy=copy, mode=mode, device=device, rounds=options.rounds, writer=options.writer,
-                       timeout_s=options.timeout_s, rules=tuple(str(r.resolve()) for r in options.rules), versions=versions())
-    cards = load_methods(methods_folder())
-    load_policy(options.rules, cards)  # a broken rule is told before a run folder exists
+    config = RunConfig(task=str(task_path), task_copy=copy, mode=mode, device=device, rounds=options.rounds,
+                       writer=options.writer, timeout_s=options.timeout_s, rules=tuple(str(r.resolve()) for r in options.rules),
+                       versions=versions())
+    rule_book(options.rules, load_methods(methods_folder()))
     run = Run.create(folder, config, files)
     return assemble(run, observer)
 
@@ -95,10 +103,10 @@ def assemble(run: Run, observer: Observer) -> Loop:
     """Everything around a run's folder."""
     task = run_task(run)
     cards = load_methods(methods_folder())
-    policy, _ = load_policy([Path(r) for r in run.config.rules], cards)
+    policy = IsolatedPolicy(rule_book([Path(r) for r in run.config.rules], cards))
     mode: Mode = "cuda" if run.config.mode == "cuda" else "sim"
     reviewer = Reviewer(task, run.config.device, mode, run.config.timeout_s)
-    return Loop(run, policy, Optimizer(task, run, reviewer, get_writer(run.config.writer), cards), observer)
+    return Loop(run, policy, Optimizer(task, run, reviewer, writer_named(run.config.writer), cards), observer)
 
 
 def run_task(run: Run) -> Task:
@@ -106,7 +114,7 @@ def run_task(run: Run) -> Task:
     task = load_task(run.folder / run.config.task_copy)
     if task.start_source:
         return task
-    return task.with_start(get_writer(run.config.writer).start(task))
+    return task.with_start(writer_named(run.config.writer).start(task))
 
 
 def versions() -> dict[str, str]:

@@ -86,9 +86,9 @@ def _simulator() -> str:
 
 
 def _nvdisasm() -> str | None:
-    from evaluator.toolkit import find_nvdisasm
+    from evaluator.toolkit import find_toolkit
 
-    found = find_nvdisasm()
+    found = find_toolkit().nvdisasm
     return str(found) if found else None
 
 

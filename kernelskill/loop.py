@@ -14,7 +14,14 @@ from kernelskill.agents.optimizer import Optimizer
 from kernelskill.memory.history import history_facts
 from kernelskill.memory.run import Run
 from kernelskill.model import Attempt, Decision, Fact, MethodApplication
-from kernelskill.policy import Policy
+
+
+class Decider(Protocol):
+    """The policy, in this process or in one of its own."""
+
+    def decide(self, facts: Mapping[str, Fact]) -> Decision:
+        """One decision; raises DecisionError."""
+        ...
 
 
 class Observer(Protocol):
@@ -35,7 +42,7 @@ class Loop:
     """One optimisation of one task."""
 
     run: Run
-    policy: Policy
+    policy: Decider
     optimizer: Optimizer
     observer: Observer
 
@@ -68,7 +75,8 @@ class Loop:
     def decide(self) -> tuple[int, str, Decision]:
         """The policy's choice at the best solution so far."""
         node, round_ = self.run.graph.best, len(self.run.graph.attempts) + 1
-        offers = self.optimizer.writer.applicable(self.optimizer.task, self.run.source(node))
+        tried = [attempt.method for attempt in self.run.graph.from_here(node)]
+        offers = self.optimizer.writer.applicable(self.optimizer.task, self.run.source(node), tried)
         decision = self.policy.decide(self.facts(node, round_, offers))
         if decision.chosen is not None:
             decision = _with_parameters(decision, decision.chosen, offers)

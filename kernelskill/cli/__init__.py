@@ -58,9 +58,7 @@ def main() -> None:
     from kernelskill.errors import KernelSkillError
 
     try:
-        group(standalone_mode=False)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
+        sys.exit(group(standalone_mode=False) or 0)  # click returns what a command gave to ctx.exit
     except click.ClickException as error:
         error.show()
         sys.exit(2)

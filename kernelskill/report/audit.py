@@ -9,8 +9,9 @@ from kernelskill.errors import KernelSkillError, RunError
 from kernelskill.memory.run import Run
 from kernelskill.methods import load_methods
 from kernelskill.model import Decision
-from kernelskill.paths import methods_folder
-from kernelskill.policy import RuleBook, load_rules, why, why_not
+from kernelskill.paths import methods_folder, rules_folder
+from kernelskill.policy import Policy, RuleBook, load_rules, replay, why, why_not
+from kernelskill.policy.explain import Depth
 
 Recorded = tuple[int, str, Decision]
 
@@ -36,7 +37,7 @@ def select_decisions(folder: Path, round_: int | None) -> Selection:
 
 def explain(selection: Selection, *, full: bool) -> str:
     """A line a round when all are asked for; the rules that mattered for one round; everything with `full`."""
-    depth = "full" if full else "rules" if len(selection.decisions) == 1 else "line"
+    depth: Depth = "all" if full else "rules" if len(selection.decisions) == 1 else "line"
     outcomes = {a.round: a for a in selection.run.graph.attempts}
     parts = []
     for round_, _, decision in selection.decisions:
@@ -57,6 +58,15 @@ def explain_not(selection: Selection, method: str) -> str:
 
 def rule_book(run: Run) -> RuleBook:
     """The rules a run was made with, as they are now."""
-    from kernelskill.paths import rules_folder
-
     return load_rules([rules_folder(), *(Path(r) for r in run.config.rules)], load_methods(methods_folder()).keys())
+
+
+def replay_run(folder: Path) -> tuple[int, str]:
+    """(decisions taken again, the first difference; "" when every decision came out the same)."""
+    run = Run.open(folder)
+    policy = Policy(rule_book(run))
+    for count, (round_, _, decision) in enumerate(run.decisions, start=1):
+        difference = replay(decision, policy)
+        if difference:
+            return count, f"round {round_}: {difference}"
+    return len(run.decisions), ""
