@@ -208,7 +208,9 @@ def _load_card(path: Path) -> MethodCard | None:
         raise MethodError("a card starts with `---`, YAML front matter and `---`", location=Location(path, 1))
     try:
         tree = YAML(typ="rt").load(head[1])
-        card = MethodCard(**tree, body=text[head.end():].lstrip("\n"), path=str(path))
+        if not isinstance(tree, dict):
+            raise MethodError("front matter is fields, one `name: value` a line", location=Location(path, 2))
+        card = MethodCard.model_validate({**tree, "body": text[head.end():].lstrip("\n"), "path": str(path)})
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 2 if error.problem_mark else 1
         raise MethodError(f"not YAML: {error.problem}", location=Location(path, line)) from None

@@ -1,0 +1,191 @@
+"""Method cards: the shipped ones load and their worked examples agree; broken cards and broken promises say what is wrong."""
+
+import ast
+import operator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluator.compile import compile_cuda
+from evaluator.simulator import interpreter
+from kernelskill.errors import MethodError
+from kernelskill.methods import broken_promises, load_methods, unmet_preconditions
+from kernelskill.model import Fact
+
+FOLDER = Path(__file__).parents[2] / "knowledge" / "methods"
+CARDS = load_methods(FOLDER)
+ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.floordiv}
+
+
+def facts(**values):
+    return {name: Fact(name=name, value=value, provenance="simulated") for name, value in values.items()}
+
+
+def number(text, sizes):
+    """Value of an expression of a launch line or a shape."""
+    def walk(node):
+        if isinstance(node, ast.BinOp):
+            return ARITHMETIC[type(node.op)](walk(node.left), walk(node.right))
+        return node.value if isinstance(node, ast.Constant) else sizes[node.id]
+    return walk(ast.parse(str(text), mode="eval").body)
+
+
+def run_side(side, example, rng_seed=5):
+    """Outputs of one side of a worked example, run in the simulator with all checks; unwritten elements are NaN."""
+    rng = np.random.default_rng(rng_seed)
+    shape = {name: tuple(number(n, example.sizes) for n in dims)
+             for name, dims in [*example.inputs.items(), *example.outputs.items(), *example.scratch.items()]}
+    arrays = {name: rng.standard_normal(shape[name], dtype=np.float32) for name in example.inputs}
+    arrays |= {name: np.full(shape[name], np.nan, np.float32) for name in [*example.outputs, *example.scratch]}
+    buffers = [interpreter.Buffer(a.ctypes.data, a.nbytes, name, name not in example.inputs) for name, a in arrays.items()]
+    module = interpreter.Module(compile_cuda(side.source).ptx)
+    for launch in side.launches:
+        parameters = module.parameters(launch.kernel)
+        assert len(parameters) == len(launch.args)
+        packed = bytearray(max(p.offset + p.size for p in parameters))
+        for parameter, name in zip(parameters, launch.args, strict=True):
+            value = arrays[name].ctypes.data if name in arrays else example.sizes[name]
+            assert parameter.is_pointer == (name in arrays), name
+            packed[parameter.offset:parameter.offset + parameter.size] = value.to_bytes(parameter.size, "little")
+        extent = [tuple((*(number(e, example.sizes) for e in part), 1, 1)[:3]) for part in (launch.grid, launch.block)]
+        result = interpreter.run(module, launch.kernel, extent[0], extent[1], bytes(packed), buffers)
+        assert [f.message for f in result.findings] == []
+    return {name: arrays[name] for name in example.outputs}
+
+
+def test_the_cards_of_all_families_load():
+    assert len(CARDS) >= 17
+    families = {family for card in CARDS.values() for family in card.families}
+    assert families == {"elementwise", "row_reduction", "transpose", "matmul"}
+
+
+@pytest.mark.parametrize("method", sorted(CARDS))
+def test_both_sides_of_the_worked_example_agree(method):
+    card = CARDS[method]
+    sides = {name: run_side(side, card.example) for name, side in card.worked_example().items()}
+    for name, before in sides["before"].items():
+        assert np.isfinite(before).all(), f"{name}: not every element was written"
+        np.testing.assert_allclose(sides["after"][name], before, rtol=card.example.rtol, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("method", sorted(CARDS))
+def test_the_two_sides_are_different_programs(method):
+    sides = CARDS[method].worked_example()
+    assert sides["before"] != sides["after"]
+
+
+def test_every_card_has_the_sections_that_a_writer_needs():
+    sections = ("## Mechanism", "## When it pays", "## When it backfires", "## Steps", "## Worked example")
+    assert [(card.id, name) for card in CARDS.values() for name in sections if name not in card.body] == []
+
+
+SECTORS = ("global_load_sectors_per_request", "global_store_sectors_per_request")
+# Method -> parent's facts, child's facts that keep the promise, child's facts that break it, words of the complaint.
+PROMISES = {
+    "vectorized_access": (
+        {}, {"vector_load_bytes": 16, "vector_store_bytes": 4}, {"vector_load_bytes": 4, "vector_store_bytes": 4},
+        ["vector_load_bytes at least 16 (is 4)", "vector_store_bytes at least 16 (is 4)"]),
+    "coalesced_access": (
+        dict(zip(SECTORS, (32.0, 4.0), strict=True)), dict(zip(SECTORS, (4.0, 4.0), strict=True)),
+        dict(zip(SECTORS, (32.0, 4.0), strict=True)), ["global_load_sectors_per_request below the parent's 32 (is 32)"]),
+    "shared_memory_tiling": (
+        {}, {"uses_shared_memory": True}, {"uses_shared_memory": False}, ["uses_shared_memory equal to true (is false)"]),
+    "bank_conflict_padding": (
+        {"shared_wavefronts_ratio": 16.5}, {"shared_wavefronts_ratio": 1.0}, {"shared_wavefronts_ratio": 16.5},
+        ["shared_wavefronts_ratio below the parent's 16.5 (is 16.5)"]),
+    "register_blocking": (
+        {"register_tile_elements": 1}, {"register_tile_elements": 16}, {"register_tile_elements": 2},
+        ["register_tile_elements at least 4 (is 2)"]),
+    "online_algorithm": (
+        {"input_passes": 3}, {"input_passes": 2, "uses_online_reduction": False},
+        {"input_passes": 3, "uses_online_reduction": False}, ["input_passes below the parent's 3 (is 3)"]),
+    "register_caching": ({"input_passes": 3}, {"input_passes": 1}, {"input_passes": 3}, ["input_passes below the parent's 3"]),
+    "kernel_fusion": ({"kernel_launches": 2}, {"kernel_launches": 1}, {"kernel_launches": 2}, ["below the parent's 2 (is 2)"]),
+    "launch_tuning": (
+        {"block_threads": 256, "grid_blocks": 64}, {"block_threads": 128, "grid_blocks": 128},
+        {"block_threads": 256, "grid_blocks": 64}, ["block_threads different from the parent's 256 (is 256)"]),
+    "block_per_row_reduction": (
+        {}, {"threads_per_row": 256, "reduction_style": "shared_tree"}, {"threads_per_row": 1, "reduction_style": "serial"},
+        ["threads_per_row at least 64 (is 1)", "reduction_style one of shared_tree, warp_shuffle (is serial)"]),
+    "double_buffering": (
+        {}, {"uses_double_buffer": True}, {"uses_double_buffer": False, "uses_async_copy": False},
+        ["uses_double_buffer equal to true (is false) or uses_async_copy equal to true (is false)"]),
+}
+
+
+@pytest.mark.parametrize("method", sorted(PROMISES))
+def test_promises_are_checked_with_values(method):
+    parent, kept, broken, words = PROMISES[method]
+    assert broken_promises(CARDS[method], facts(**parent), facts(**kept)) == []
+    complaint = "; ".join(broken_promises(CARDS[method], facts(**parent), facts(**broken)))
+    assert all(word in complaint for word in words), complaint
+
+
+def test_an_unknown_fact_neither_keeps_nor_breaks_a_promise():
+    assert broken_promises(CARDS["vectorized_access"], {}, facts(vector_load_bytes=4)) == []
+    assert broken_promises(CARDS["register_caching"], {}, facts(input_passes=3)) == []
+
+
+def test_a_second_optimisation_in_the_same_step_is_off_method():
+    parent = facts(uses_fast_math=False, library_calls=0, uses_tensor_cores=False)
+    child = facts(uses_fast_math=True, library_calls=1, uses_tensor_cores=False, vector_load_bytes=16)
+    assert broken_promises(CARDS["vectorized_access"], parent, child) == [
+        "vectorized_access forbids library_calls above the parent's 0 (is 1)",
+        "vectorized_access forbids uses_fast_math different from the parent's false (is true)",
+    ]
+
+
+def test_preconditions_name_what_is_false_and_pass_over_what_is_unknown():
+    card = CARDS["bank_conflict_padding"]
+    assert unmet_preconditions(card, facts(uses_shared_memory=False)) == [
+        "bank_conflict_padding needs uses_shared_memory equal to true (is false)"]
+    assert unmet_preconditions(card, facts(uses_shared_memory=True, shared_wavefronts_ratio=8.0)) == []
+    assert unmet_preconditions(card, {}) == []
+
+
+GOOD = (FOLDER / "launch_tuning.md").read_text(encoding="utf-8")
+BROKEN = {
+    "no front matter": (GOOD.replace("---\n", "", 1), "test_card.md:1: a card starts with `---`"),
+    "not YAML": (GOOD.replace("transpose, matmul]", "transpose, matmul"), "not YAML"),
+    "unknown field": (GOOD.replace("changes_precision", "changes_precisoin"), "changes_precis"),
+    "unknown fact": (GOOD.replace("fact: block_threads", "fact: block_thread"), "no fact is called `block_thread`"),
+    "wrong type": (GOOD.replace('{fact: block_threads, op: "!=", parent: true}', "{fact: block_threads, value: many}"),
+                   "`block_threads` is a number, 'many' is not"),
+    "value and parent": (GOOD.replace("parent: true}", "value: 3, parent: true}", 1), "give either `value` or `parent: true`"),
+    "no promise": (GOOD.replace("promises:\n  - any:", "promises: []\nx:\n  - any:"), "promises"),
+    "unknown family": (GOOD.replace("transpose,", "convolution,"), "families.2: Input should be"),
+    "no after example": (GOOD.replace("```cuda after", "```cuda later"), "no ```cuda after block"),
+    "no launch line": (GOOD.replace("// launch: scale grid=(n+127)", "// scale grid=(n+127)"),
+                       "the `after` example has no `// launch:`"),
+    "unknown argument": (GOOD.replace("args=x,y,n", "args=x,z,n"), "launches with unknown `z`"),
+    "file name": (GOOD.replace("id: launch_tuning", "id: other_tuning"), "differs from the file name"),
+    "a list instead of fields": ("---\n- id\n---\n", "front matter is fields"),
+    "unknown method": (GOOD.replace("conflicts: []", "conflicts: [warp_drive]"), "names the unknown method `warp_drive`"),
+}
+
+
+@pytest.mark.parametrize("what", sorted(BROKEN))
+def test_a_broken_card_is_refused_with_the_place(tmp_path, what):
+    text, message = BROKEN[what]
+    assert text != GOOD
+    text = text if what == "file name" else text.replace("id: launch_tuning", "id: test_card")
+    path = tmp_path / "test_card.md"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(MethodError) as refused:
+        load_methods(tmp_path)
+    assert message in str(refused.value)
+    assert str(refused.value).startswith(f"{path}")
+
+
+def test_the_line_of_the_wrong_condition_is_named(tmp_path):
+    text = GOOD.replace("id: launch_tuning", "id: test_card").replace("fact: grid_blocks", "fact: grid_block")
+    line = 1 + text[: text.index("fact: grid_block,")].count("\n")
+    (tmp_path / "test_card.md").write_text(text, encoding="utf-8")
+    with pytest.raises(MethodError, match=rf"test_card\.md:{line}: .*no fact is called `grid_block`"):
+        load_methods(tmp_path)
+
+
+def test_an_empty_folder_is_refused(tmp_path):
+    with pytest.raises(MethodError, match="no method cards here"):
+        load_methods(tmp_path)
