@@ -25,17 +25,18 @@ INSTRUCTION = re.compile(r"\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-
 NVDISASM_SECONDS = 60
 
 
-def kernel_resources(compiled: Compiled) -> list[KernelResources]:
-    """One entry a kernel, in the order ptxas compiled them; `sass` is empty where nvdisasm is missing or fails.
+def kernel_resources(compiled: Compiled, *, sass: bool = True) -> list[KernelResources]:
+    """One entry a kernel, in the order ptxas compiled them; its instructions are left empty with `sass=False`, or where
+    nvdisasm is missing or fails.
 
     Kernels carry the name they are launched by: the name expression for a template instance, else the symbol.
     """
-    sass = instruction_counts(compiled.cubin)
+    counts = instruction_counts(compiled.cubin) if sass else {}
     found = []
     for match in ENTRY.finditer(compiled.log):
         numbers = {field: _number(pattern, match["report"]) for field, pattern in REPORTED.items()}
         found.append(KernelResources(
-            kernel=launch_name(compiled, match["name"]), sass=sass.get(match["name"], {}), **numbers))
+            kernel=launch_name(compiled, match["name"]), sass=counts.get(match["name"], {}), **numbers))
     return found
 
 

@@ -1,0 +1,99 @@
+"""One kernel launch: executed with every check (verify) or sampled and timed by the model (profile)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from evaluator.simulator import interpreter, time_model
+from evaluator.simulator.standin.limits import LaunchShape
+from evaluator.simulator.standin.packing import Slot
+from evaluator.simulator.standin.session import Place, SimulatedError
+from evaluator.simulator.standin.signature import Signature
+from evaluator.simulator.standin.staging import guarded
+from evaluator.simulator.standin.state import registry, session
+from evaluator.types import Finding, KernelResources, LaunchRecord
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Everything a launch needs, arguments packed and limits checked."""
+
+    module: interpreter.Module
+    symbol: str
+    name: str
+    """The name shown to people: a name expression or the symbol."""
+    resources: KernelResources
+    shape: LaunchShape
+    packed: bytes
+    slots: tuple[Slot, ...]
+    signature: Signature | None
+
+
+def launch(request: Launch) -> None:
+    """Runs `request` in the session's mode. Raises SimulatedError on a fatal finding or an unsupported instruction."""
+    place = session().caller()
+    session().kernel_launches += 1
+    try:
+        if session().mode == "verify":
+            _verify(request, place)
+        else:
+            _profile(request)
+    except interpreter.Unsupported as refusal:
+        finding = Finding(kind="unsupported", message=refusal.message + _launched(place), kernel=request.name,
+                          line=refusal.line, sizes=session().sizes)
+        session().report(finding)
+        raise SimulatedError(finding) from None
+
+
+def _verify(request: Launch, place: Place | None) -> None:
+    with guarded(request.packed) as (packed, replaced):
+        result = interpreter.run(
+            request.module, request.symbol, request.shape.grid, request.shape.block, packed,
+            _buffers(request, packed, replaced), dynamic_shared=request.shape.dynamic_shared, checks=True,
+            threads=session().threads, sm_count=session().device.sm_count)
+    found = [_finding(raw, request, place) for raw in result.findings]
+    for finding in found:
+        session().report(finding)
+    fatal = next((finding for finding in found if finding.severity == "error"), None)
+    if fatal is not None:
+        raise SimulatedError(fatal)
+
+
+def _profile(request: Launch) -> None:
+    shape = request.shape
+    estimate = time_model.estimate(
+        request.module, request.symbol, request.resources, shape.grid, shape.block, request.packed,
+        _buffers(request, request.packed, ()), dynamic_shared=shape.dynamic_shared, device=session().device)
+    session().launches.append(LaunchRecord(
+        kernel=request.name, grid=shape.grid, block=shape.block, dynamic_shared_bytes=shape.dynamic_shared,
+        counts=dict(estimate.counts), text=dict(estimate.text_facts), time_us=estimate.time_us, terms_us=dict(estimate.terms_us),
+        sampled_blocks=estimate.sampled_blocks))
+    session().text_facts.append(dict(estimate.text_facts))
+
+
+def _buffers(request: Launch, packed: bytes, replaced: Collection[int]) -> list[interpreter.Buffer]:
+    """Every live allocation; those that an argument points into carry the parameter's name."""
+    labels = {allocation.address: allocation.label for allocation in registry.live()}
+    for index, slot in enumerate(request.slots):
+        if slot.size == 8:
+            allocation = registry.find(struct.unpack_from("<Q", packed, slot.offset)[0])
+            if allocation is not None:
+                labels[allocation.address] = f"{_parameter_name(request, index)} ({allocation.label})"
+    return [interpreter.Buffer(a.address, a.nbytes, labels[a.address], a.writable)
+            for a in registry.live() if a.address not in replaced and not a.module_global]
+
+
+def _parameter_name(request: Launch, index: int) -> str:
+    name = request.signature.parameters[index].name if request.signature else ""
+    return f"`{name}`" if name else f"argument {index}"
+
+
+def _finding(raw: interpreter.RawFinding, request: Launch, place: Place | None) -> Finding:
+    return Finding(kind=raw.kind, message=raw.message + _launched(place), severity=raw.severity, kernel=request.name,
+                   line=raw.line, block=raw.block, thread=raw.thread, sizes=session().sizes)
+
+
+def _launched(place: Place | None) -> str:
+    return f" (launched at {place})" if place else ""
