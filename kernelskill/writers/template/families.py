@@ -6,14 +6,20 @@ from typing import Any
 
 from kernelskill.errors import WriterError
 from kernelskill.model import Task
-from kernelskill.writers.template import elementwise, row_code, row_reduction
+from kernelskill.writers.template import elementwise, matmul, matmul_code, row_code, row_reduction, transpose
 from kernelskill.writers.template.family import Family
 
 ROW_REDUCTION = Family(
     name="row_reduction", plan_type=row_reduction.RowReductionPlan, problem=row_reduction.problem, naive=row_reduction.naive,
     methods=row_reduction.METHODS, code=row_code.code,
 )
-FAMILIES: dict[str, Family[Any, Any]] = {family.name: family for family in (elementwise.FAMILY, ROW_REDUCTION)}
+MATMUL = Family(
+    name="matmul", plan_type=matmul.MatmulPlan, problem=matmul.problem, naive=matmul.naive, methods=matmul.METHODS,
+    code=matmul_code.code,
+)
+FAMILIES: dict[str, Family[Any, Any]] = {
+    family.name: family for family in (elementwise.FAMILY, ROW_REDUCTION, transpose.FAMILY, MATMUL)
+}
 
 
 def family_and_problem(task: Task) -> tuple[Family[Any, Any], Any]:

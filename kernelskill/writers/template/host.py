@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 C_WORDS = """
-auto bool break case char class const constexpr continue default delete do double else enum extern false float for goto if inline
-int long namespace new operator private public register return short signed sizeof static struct switch template this true
-typedef typename union unsigned using virtual void volatile while asm
+auto bool break case char class const constexpr continue default delete do double else enum extern false float for goto if
+inline int long namespace new operator private public register return short signed sizeof static struct switch template this
+true typedef typename union unsigned using virtual void volatile while asm
 """
 OWN_WORDS = """
 acc c cache col cols count cupy first functools gap half i in j k lane mean n norm offset other out part partial r result row

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cases import apply, cuda_of, make_task, reached, tasks
+from writer_cases import apply, cuda_of, make_task, reached, tasks
 
 from evaluator.compile import compile_cuda
 from kernelskill.errors import WriterError
@@ -42,7 +42,7 @@ def test_a_method_changes_the_code_and_leaves_its_name_in_the_header(name):
 
 
 def test_same_bytes_across_hash_seeds():
-    program = "from cases import *; print([source for name in tasks() for source in reached(tasks()[name], 1)])"
+    program = "from writer_cases import *; print([source for name in tasks() for source in reached(tasks()[name], 1)])"
     here = f"{Path.cwd()}:{Path(__file__).parent}"
     outputs = {
         subprocess.run([sys.executable, "-c", program], check=True, capture_output=True,

@@ -29,10 +29,15 @@ def tasks() -> dict[str, Task]:
         "broadcasts": ("where(x > 0, x * s, tanh(x)) - sigmoid(c)", {"x": MATRIX, "s": [1], "c": ["rows", 1]}),
         "one_operator": ("exp(x)", {"x": MATRIX}),
     }
-    found = {name: make_task("elementwise", text, {"inputs": inputs, "shape": MATRIX}) for name, (text, inputs) in chains.items()}
+    found = {name: make_task("elementwise", text, {"inputs": inputs, "shape": MATRIX})
+             for name, (text, inputs) in chains.items()}
     for operation in ("sum", "mean", "max", "min", "softmax", "log_softmax", "rms_norm", "l2_norm"):
         found[operation] = make_task("row_reduction", operation, ROWS)
     found["layer_norm"] = make_task("row_reduction", "layer_norm", ROWS | {"weight": "gamma", "bias": "beta", "eps": 1e-5})
+    product = {"a": "a", "b": "b", "m": "m", "n": "n", "k": "k"}
+    found["transpose"] = make_task("transpose", "", ROWS)
+    found["matmul"] = make_task("matmul", "", product)
+    found["matmul_gelu"] = make_task("matmul", "", product | {"epilogue": "gelu(acc + bias)"})
     return found
 
 
