@@ -29,7 +29,7 @@ struct Finding {
   int64_t offset;
   char text[200];
 };
-static_assert(sizeof(Finding) == 272, "read by Python as a ctypes structure");
+static_assert(sizeof(Finding) == 264, "read by Python as a ctypes structure");
 
 struct Fatal {
   Finding finding;

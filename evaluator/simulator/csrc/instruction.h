@@ -28,10 +28,10 @@ enum Space : int32_t { GLOBAL = 0, SHARED = 1, LOCAL = 2, GENERIC = 3 };
 // MATCH          a = value, b = member mask, size; flags = 1 for match.all; c = predicate out (match.all) or NONE
 // REDUX          a = value, b = member mask, flags = ReduxKind
 // ACTIVE_MASK    d; CLOCK d, size
-// FRAGMENT_LOAD FRAGMENT_STORE   wmma: a, imm as LOAD; size = element bytes; vec = registers; ext -> registers, leading
-//                dimension; flags: COLUMN_MAJOR, fragment role << ROLE_SHIFT (0 A, 1 B, 2 accumulator)
-// WMMA           ext -> 8 D, 8 A, 8 B, 8 C registers (NONE where the fragment is shorter); flags = MatrixType bits
-// MMA            ext -> D, A, B, C registers in PTX order; flags = MatrixType bits; imm = index into the shape list (matrix.h)
+// FRAGMENT_LOAD FRAGMENT_STORE   wmma: a, imm as LOAD; size = element bytes; vec = registers; ext -> registers, register of
+//                the leading dimension, rows, columns (numbers); flags: COLUMN_MAJOR, FragmentRole << ROLE_SHIFT
+// WMMA MMA       ext -> 8 D, 8 A, 8 B, 8 C registers (NONE where the fragment is shorter); flags = MatrixType bits;
+//                imm = M | N << 8 | K << 16
 // LOAD_MATRIX STORE_MATRIX   ldmatrix/stmatrix: a, imm; vec = matrices; ext -> registers; flags: TRANSPOSED
 // TRAP           fatal where executed
 #define PTX_SPECIAL_OPS(X)                                                                                              \
@@ -75,7 +75,12 @@ enum ShuffleKind : int32_t { SHUFFLE_UP, SHUFFLE_DOWN, SHUFFLE_BFLY, SHUFFLE_IDX
 enum VoteKind : int32_t { VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT };
 enum ReduxKind : int32_t { REDUX_ADD, REDUX_MIN_U, REDUX_MAX_U, REDUX_MIN_S, REDUX_MAX_S, REDUX_AND, REDUX_OR, REDUX_XOR };
 enum BarrierKind : int32_t { BARRIER_SYNC, BARRIER_ARRIVE, BARRIER_POPC, BARRIER_AND, BARRIER_OR };
-enum MatrixType : int32_t { MATRIX_BF16 = 1, MATRIX_HALF_D = 2, MATRIX_HALF_C = 4 };
+enum FragmentRole : int32_t { ROLE_A, ROLE_B, ROLE_ACCUMULATOR };
+// Operand type in the low bits; C and D are f32 (s32 for the integer operands) unless a HALF bit is set.
+enum MatrixType : int32_t {
+  MATRIX_F16, MATRIX_BF16, MATRIX_TF32, MATRIX_S8, MATRIX_U8,
+  MATRIX_OPERAND_MASK = 7, MATRIX_HALF_D = 8, MATRIX_HALF_C = 16,
+};
 
 // Register operands (d a b c, ext entries, predicate) are byte offsets: >= 0 into the warp's register file, < 0 into the
 // launch's constants. A register is 32 lanes of 4 bytes (128 bytes) or of 8 bytes (256); a predicate is one 32-bit lane mask.

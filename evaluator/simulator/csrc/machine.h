@@ -11,6 +11,9 @@
 #include "findings.h"
 #include "instruction.h"
 
+// Functions that Python calls (everything else is hidden).
+#define PTX_EXPORT __attribute__((visibility("default")))
+
 namespace ptx {
 
 struct Block;

@@ -1,0 +1,235 @@
+// Races and uninitialised reads of shared memory.
+//
+// Each granule of shared memory (1, 2 or 4 bytes, the kernel's narrowest access) remembers its last write and its last read:
+// when, by which warp and lane. "When" is a block-wide clock that every barrier and every __syncwarp advances, so an access is
+// ordered before the present one exactly if a barrier (another warp) or a __syncwarp (same warp) lies between them.
+//   * another warp, one of the two writes, no barrier between: a race.
+//   * same warp, another lane wrote, no __syncwarp between: a hazard (warning), for plain loads only.
+//   * a store that does not change the bytes races with nothing; atomics and ordered accesses do not race with each other.
+//   * cp.async marks its target as in flight until the lane waits; reading it earlier is a race with the copy.
+#pragma once
+#include <algorithm>
+
+#include "machine.h"
+
+namespace ptx {
+
+namespace shadow {
+// Record, 32 bits: clock 17 | gap | in flight | atomic | several | initialised | warp 5 | lane 5.
+constexpr uint32_t LANE_BITS = 5, WHO_BITS = 10;
+constexpr uint32_t INITIALISED = 1u << 10;
+constexpr uint32_t SEVERAL = 1u << 11;    // reads: more than one warp; writes: several warps stored the same value
+constexpr uint32_t ATOMIC_ACCESS = 1u << 12;
+constexpr uint32_t IN_FLIGHT = 1u << 13;
+constexpr uint32_t GAP = 1u << 14;        // between two arrays
+constexpr uint32_t CLOCK_SHIFT = 15, CLOCK_LIMIT = (1u << 17) - 2;
+
+inline uint32_t record(uint32_t clock, const Warp& w, int lane) {
+  return clock << CLOCK_SHIFT | INITIALISED | static_cast<uint32_t>(w.id & 31) << LANE_BITS | static_cast<uint32_t>(lane);
+}
+inline uint32_t clock_of(uint32_t r) { return r >> CLOCK_SHIFT; }
+inline uint32_t warp_of(uint32_t r) { return r >> LANE_BITS & 31; }
+inline uint32_t lane_of(uint32_t r) { return r & 31; }
+}  // namespace shadow
+
+inline void shadow_allocate(Block& block) {
+  const Launch& launch = *block.worker->launch;
+  const size_t granules = launch.shared_bytes / launch.shared_granule + 64;
+  block.shadow.write.assign(granules, 0);
+  block.shadow.read.assign(granules, 0);
+}
+
+inline void shadow_reset(Block& block) {
+  const Launch& launch = *block.worker->launch;
+  SharedShadow& s = block.shadow;
+  std::fill(s.write.begin(), s.write.end(), 0);
+  std::fill(s.read.begin(), s.read.end(), 0);
+  s.clock = s.barrier_clock = 1;
+  for (int g = 0; g < launch.gap_count; g++)
+    for (int32_t at = launch.gaps[2 * g]; at < launch.gaps[2 * g + 1]; at += launch.shared_granule)
+      s.write[at / launch.shared_granule] = shadow::GAP;
+}
+
+// The clock has 17 bits: before it runs out, every record is made "long ago".
+inline void shadow_rebase(Block& block) {
+  SharedShadow& s = block.shadow;
+  constexpr uint32_t FLAGS = (1u << shadow::CLOCK_SHIFT) - 1;
+  for (uint32_t& r : s.write) r &= FLAGS;
+  std::fill(s.read.begin(), s.read.end(), 0);
+  for (Warp& w : block.warps) w.sync_clock = 0;
+  s.clock = 1;
+}
+
+inline void shadow_advance(Block& block) {
+  if (++block.shadow.clock >= shadow::CLOCK_LIMIT) {
+    shadow_rebase(block);
+    block.shadow.barrier_clock = 1;
+    block.shadow.clock = 1;
+  }
+}
+inline void shadow_barrier(Block& block) {
+  if (!block.worker->launch->checks) return;
+  shadow_advance(block);
+  block.shadow.barrier_clock = block.shadow.clock;
+}
+inline void shadow_warp_sync(Warp& w) {
+  if (!w.worker->launch->checks) return;
+  shadow_advance(*w.block);
+  w.sync_clock = w.block->shadow.clock;
+}
+
+class ShadowCheck {
+ public:
+  ShadowCheck(Warp& w, const Instruction& in) : w_(w), in_(in), s_(w.block->shadow), granule_(w.worker->launch->shared_granule) {}
+
+  void load(uint32_t lanes, const uint64_t* offsets, int bytes) {
+    if (lanes == ~0u && bytes == granule_ && load_in_a_row(offsets)) return;
+    for_lanes(lanes, [&](int lane) { each_granule(offsets[lane], bytes, [&](uint32_t g) { load_one(g, lane); }); });
+  }
+  // `data(lane)` points at the bytes about to be stored.
+  template <class Data>
+  void store(uint32_t lanes, const uint64_t* offsets, int bytes, Data data) {
+    for_lanes(lanes, [&](int lane) {
+      const char* now = w_.block->shared + offsets[lane];
+      const bool changes = std::memcmp(now, data(lane), bytes) != 0;
+      each_granule(offsets[lane], bytes, [&](uint32_t g) { store_one(g, lane, changes); });
+    });
+  }
+  void atomic(uint32_t lanes, const uint64_t* offsets, int bytes) {
+    for_lanes(lanes, [&](int lane) { each_granule(offsets[lane], bytes, [&](uint32_t g) { atomic_one(g, lane); }); });
+  }
+  void copy_issued(uint32_t lanes, const uint64_t* offsets, int bytes) {
+    for_lanes(lanes, [&](int lane) {
+      each_granule(offsets[lane], bytes, [&](uint32_t g) {
+        store_one(g, lane, true);
+        s_.write[g] |= shadow::IN_FLIGHT;
+      });
+    });
+  }
+  void copy_landed(int lane, uint64_t offset, int bytes) {
+    each_granule(offset, bytes, [&](uint32_t g) { s_.write[g] = shadow::record(s_.clock, w_, lane); });
+  }
+
+ private:
+  Warp& w_;
+  const Instruction& in_;
+  SharedShadow& s_;
+  int granule_;
+
+  template <class F>
+  void each_granule(uint64_t offset, int bytes, F f) {
+    const uint32_t first = static_cast<uint32_t>(offset / granule_), last = static_cast<uint32_t>((offset + bytes - 1) / granule_);
+    for (uint32_t g = first; g <= last; g++) f(g);
+  }
+
+  // 32 lanes reading one granule, or 32 granules in a row, that an earlier epoch initialised: nothing to look at lane by lane.
+  bool load_in_a_row(const uint64_t* offsets) {
+    const uint32_t first = static_cast<uint32_t>(offsets[0] / granule_);
+    uint64_t same = 0, row = 0;
+    for (int l = 0; l < 32; l++) {
+      same |= offsets[l] ^ offsets[0];
+      row |= offsets[l] ^ (offsets[0] + static_cast<uint64_t>(l) * granule_);
+    }
+    if (same && row) return false;
+    const int count = same ? 32 : 1;
+    const uint32_t* write = &s_.write[first];
+    uint32_t* read = &s_.read[first];
+    const uint32_t limit = s_.barrier_clock << shadow::CLOCK_SHIFT;
+    uint32_t trouble = 0;
+    for (int i = 0; i < count; i++)
+      trouble |= static_cast<uint32_t>(write[i] >= limit) |
+                 static_cast<uint32_t>((write[i] & (shadow::INITIALISED | shadow::IN_FLIGHT | shadow::GAP)) != shadow::INITIALISED);
+    if (trouble) return false;
+    const uint32_t mine = shadow::record(s_.clock, w_, 0);
+    const uint32_t who = mine >> shadow::LANE_BITS & 31;
+    for (int i = 0; i < count; i++) {
+      const uint32_t before = read[i];
+      const bool others = before >= limit && ((before >> shadow::LANE_BITS & 31) != who || (before & shadow::SEVERAL));
+      read[i] = others ? mine | shadow::SEVERAL : mine;
+    }
+    return true;
+  }
+
+  bool recent(uint32_t r) const { return r != 0 && shadow::clock_of(r) >= s_.barrier_clock; }
+  bool by_other_warp(uint32_t r) const { return shadow::warp_of(r) != static_cast<uint32_t>(w_.id & 31); }
+
+  void load_one(uint32_t g, int lane) {
+    const uint32_t written = s_.write[g];
+    const bool ordered = in_.flags & ORDERED;
+    if (written & shadow::GAP) return gap(g, lane, "read");
+    if (written & shadow::IN_FLIGHT) race(g, lane, written, "reads bytes that a cp.async still copies: wait for its group first");
+    else if (!(written & shadow::INITIALISED)) uninitialised(g, lane);
+    else if (recent(written) && !(written & shadow::SEVERAL) && !(ordered && (written & shadow::ATOMIC_ACCESS))) {
+      if (by_other_warp(written)) race(g, lane, written, "reads what another warp wrote since the last __syncthreads()");
+      else if (shadow::lane_of(written) != static_cast<uint32_t>(lane) && shadow::clock_of(written) >= w_.sync_clock &&
+               !(in_.flags & (VOLATILE | ORDERED)) && !(written & shadow::ATOMIC_ACCESS))
+        hazard(g, lane, written);
+    }
+    const uint32_t before = s_.read[g];
+    const bool others = recent(before) && (by_other_warp(before) || (before & shadow::SEVERAL));
+    s_.read[g] = shadow::record(s_.clock, w_, lane) | (others ? shadow::SEVERAL : 0) | (ordered ? shadow::ATOMIC_ACCESS : 0);
+  }
+
+  void store_one(uint32_t g, int lane, bool changes) {
+    const uint32_t written = s_.write[g], was_read = s_.read[g];
+    const bool ordered = in_.flags & ORDERED;
+    uint32_t mine = shadow::record(s_.clock, w_, lane) | (ordered ? shadow::ATOMIC_ACCESS : 0);
+    if (written & shadow::GAP) return gap(g, lane, "written");
+    const bool foreign_write = recent(written) && by_other_warp(written) && !(ordered && (written & shadow::ATOMIC_ACCESS));
+    if (changes) {
+      const bool foreign_read = recent(was_read) && (by_other_warp(was_read) || (was_read & shadow::SEVERAL)) &&
+                                !(ordered && (was_read & shadow::ATOMIC_ACCESS));
+      if (foreign_write) race(g, lane, written, "overwrites what another warp wrote since the last __syncthreads()");
+      else if (foreign_read) race(g, lane, was_read, "overwrites what another warp read since the last __syncthreads()");
+    } else if (foreign_write) {
+      mine |= shadow::SEVERAL;
+    }
+    s_.write[g] = mine;
+  }
+
+  void atomic_one(uint32_t g, int lane) {
+    const uint32_t written = s_.write[g];
+    if (written & shadow::GAP) return gap(g, lane, "updated");
+    if (!(written & shadow::INITIALISED)) uninitialised(g, lane);
+    if (recent(written) && by_other_warp(written) && !(written & shadow::ATOMIC_ACCESS))
+      race(g, lane, written, "updates atomically what another warp stored since the last __syncthreads()");
+    s_.write[g] = shadow::record(s_.clock, w_, lane) | shadow::ATOMIC_ACCESS;
+  }
+
+  Finding here(FindingKind kind, bool error, int lane, uint32_t g) {
+    Finding f = finding_at(w_, pc_of(w_, in_), lane);
+    f.kind = kind;
+    f.error = error;
+    f.offset = static_cast<int64_t>(g) * granule_;
+    return f;
+  }
+  bool known(FindingKind kind) const { return w_.worker->findings.has(kind, pc_of(w_, in_)); }
+
+  void race(uint32_t g, int lane, uint32_t other, const char* what) {
+    if (known(FindingKind::shared_race)) return;
+    Finding f = here(FindingKind::shared_race, true, lane, g);
+    set_text(f, "%s (shared byte %lld; the other access: warp %u lane %u)", what, static_cast<long long>(f.offset),
+             shadow::warp_of(other), shadow::lane_of(other));
+    w_.worker->findings.entries.push_back(f);
+  }
+  void hazard(uint32_t g, int lane, uint32_t other) {
+    if (known(FindingKind::shared_race)) return;
+    Finding f = here(FindingKind::shared_race, false, lane, g);
+    set_text(f, "reads what lane %u of the same warp wrote without __syncwarp() between (shared byte %lld)", shadow::lane_of(other),
+             static_cast<long long>(f.offset));
+    w_.worker->findings.entries.push_back(f);
+  }
+  void uninitialised(uint32_t g, int lane) {
+    if (known(FindingKind::uninitialised_shared)) return;
+    Finding f = here(FindingKind::uninitialised_shared, false, lane, g);
+    set_text(f, "reads shared memory that nothing wrote (shared byte %lld)", static_cast<long long>(f.offset));
+    w_.worker->findings.entries.push_back(f);
+  }
+  [[noreturn]] void gap(uint32_t g, int lane, const char* how) {
+    Finding f = here(FindingKind::out_of_bounds, true, lane, g);
+    set_text(f, "memory past the end of a __shared__ array is %s (shared byte %lld)", how, static_cast<long long>(f.offset));
+    throw Fatal{f};
+  }
+};
+
+}  // namespace ptx
