@@ -32,6 +32,7 @@ class CudaParameter:
     is_pointer: bool
     is_const: bool
     is_restrict: bool
+    is_reference: bool
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,9 @@ class CudaFunction:
     body: str
     line: int
     extern_c: bool
-    is_template: bool
+    template_parameters: tuple[str, ...]
+    original: str
+    """The body with its comments and literals, e.g. for inline PTX."""
 
 
 def mask(source: str) -> str:
@@ -156,7 +159,8 @@ class CudaText:
             body=self.masked[rest.end() - 1 : end + 1],
             line=self.masked.count("\n", 0, match.start()) + 1,
             extern_c='extern "C"' in re.sub(r"\s+", " ", prefix) or self._in_extern_c_block(qualifier.start()),
-            is_template="template" in prefix,
+            template_parameters=_template_parameters(prefix),
+            original=self.source[rest.end() - 1 : end + 1],
         )
 
     def _statement_start(self, position: int) -> int:
@@ -173,8 +177,15 @@ class CudaText:
         return False
 
 
+def _template_parameters(prefix: str) -> tuple[str, ...]:
+    """Names of `template <typename T, int N = 4>`; () for no template."""
+    head = re.search(r"template\s*<(.*)>", prefix, re.S)
+    names = (re.search(r"(\w+)\s*(?:=.*)?$", part, re.S) for part in split_top_level(head[1])) if head else ()
+    return tuple(name[1] for name in names if name)
+
+
 def _parameter(text: str) -> CudaParameter:
-    declaration = text.split("=", 1)[0]
+    declaration = re.sub(r"\(\s*([&*])\s*(\w+)\s*\)\s*(?=\[)", r"\1 \2", text.split("=", 1)[0])
     words = re.sub(r"\b(?:const|volatile|__restrict__|__restrict|restrict|struct)\b|[*&]", " ", declaration).strip()
     parts = _PARAMETER.match(words)
     named = parts is not None and bool(parts["type"]) and bool(parts["name"])
@@ -186,4 +197,5 @@ def _parameter(text: str) -> CudaParameter:
         is_pointer="*" in declaration or "[" in declaration,
         is_const=bool(re.search(r"\bconst\b", pointee)),
         is_restrict="restrict" in declaration,
+        is_reference="&" in declaration,
     )

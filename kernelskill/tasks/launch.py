@@ -174,5 +174,5 @@ def _block(table: Table) -> tuple[int, ...]:
     if len(block) > 3 or not all(isinstance(n, int) and not isinstance(n, bool) and n >= 1 for n in block):
         raise table.wrong(f"must be one to three whole numbers, got {block!r}", "block")
     if prod(block) > _MAX_BLOCK_THREADS or any(n > limit for n, limit in zip(block, _BLOCK_LIMITS, strict=False)):
-        raise table.wrong(f"{block!r} is {prod(block)} threads; a block holds at most {_MAX_BLOCK_THREADS}, 64 along z", "block")
+        raise table.wrong(f"{prod(block)} threads {block!r}; a block holds at most {_MAX_BLOCK_THREADS}, 64 along z", "block")
     return tuple(block)

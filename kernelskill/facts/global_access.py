@@ -1,0 +1,158 @@
+"""Global-memory accesses of a kernel's text, and their addresses for given threads.
+
+Addresses are evaluated with large stand-ins for sizes, first iteration of every loop: two addresses that are far apart
+lie in different rows. An index that comes from memory or from an unknown function has no address.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from kernelskill.facts.c_expressions import evaluate
+from kernelskill.facts.kernel_scope import KernelScope
+from kernelskill.facts.statements import Loop
+from kernelskill.tasks.cuda_text import closing
+
+FAR = 100_000
+"""Elements: a larger distance is a different row."""
+_SIZE = 1_000_003
+_GRID = (97, 89, 83)
+_DEEPEST = 12
+_POINTER_WORD = re.compile(r"[A-Za-z_]\w*")
+_DEREFERENCE = re.compile(r"\*\s*(?:reinterpret_cast\s*<[^<>]*>\s*\(|\(\s*(?:const\s+)?\w+\s*\*\s*\))\s*\(?\s*&?\s*$")
+_POINTER_SUM = re.compile(r"(?<![\w)\]])\s*\*\s*(?:reinterpret_cast\s*<[^<>]*>\s*)?\(")
+_STATEMENT_BEFORE = re.compile(r"(?:^|[;{}(,=+\-<>?:&|!]|\breturn)\s*$")
+_ADDRESS_OF = re.compile(r"(?<!&)&\s*$")
+_LOAD_CALL = re.compile(r"__ld\w+\s*\(\s*&\s*$")
+_STORE_CALL = re.compile(r"\b__st(?:wb|cg|cs|wt)\s*\(\s*(?:reinterpret_cast\s*<[^<>]*>\s*\(\s*)?&?\s*$")
+_ATOMIC_CALL = re.compile(r"\batomic[A-Z]\w*\s*\(\s*&?\s*$")
+_VECTOR = re.compile(r"\b(?:float|u?int|half|double)([248])\b")
+
+Kind = Literal["load", "store", "atomic"]
+
+
+@dataclass(frozen=True)
+class Access:
+    """One access in the text: `pointer[index]` or `*(pointer + index)`."""
+
+    kind: Kind
+    pointer: str
+    index: str
+    start: int
+    width: int
+    """Elements moved at once, from a vector type in the cast or the pointer's declaration."""
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A thread of a block of shape `block`."""
+
+    index: tuple[int, int, int]
+    block: tuple[int, int, int]
+    block_index: tuple[int, int, int] = (1, 1, 1)
+
+
+class GlobalAccesses:
+    """The accesses of one kernel."""
+
+    def __init__(self, scope: KernelScope) -> None:
+        self.scope = scope
+        parameters = scope.kernel.parameters
+        self._sizes = {p.name: _SIZE * (2 * i + 1) for i, p in enumerate(q for q in parameters if not q.is_pointer)}
+
+    @cached_property
+    def pointers(self) -> Mapping[str, str]:
+        """Names that point to global memory, with their element types: parameters and locals made from them."""
+        found = {p.name: p.type for p in self.scope.kernel.parameters if p.is_pointer}
+        for _ in range(4):
+            for name, local in ((d.name, d) for declared in self.scope.declarations.values() for d in declared):
+                if name not in found and (local.is_pointer or "auto" in local.type):
+                    words = _POINTER_WORD.findall(re.sub(r"\[[^\]]*\]", " ", local.value))
+                    is_address = "&" in local.value or "[" not in local.value
+                    if is_address and any(word in found for word in words):
+                        found[name] = local.value if "cast" in local.value else local.type
+        return {name: kind for name, kind in found.items() if name not in {a.name for a in self.scope.shared_arrays}}
+
+    @cached_property
+    def all(self) -> tuple[Access, ...]:
+        """Every access, in the order of the text."""
+        text, found = self.scope.text, []
+        names = "|".join(map(re.escape, self.pointers))
+        for match in re.finditer(rf"(?<![\w.])({names})\s*\[", text) if names else ():
+            close = closing(text, match.end() - 1)
+            if close >= 0 and not self._declares(match.start()):
+                found += self._at(match[1], text[match.end() : close], match.start(), close + 1)
+        for match in re.finditer(rf"\*\s*({names})\b(?!\s*\[)", text) if names else ():
+            if _STATEMENT_BEFORE.search(text[max(0, match.start() - 40) : match.start()]):
+                found += self._at(match[1], "0", match.start(1), match.end())
+        for match in _POINTER_SUM.finditer(text):
+            close = closing(text, match.end() - 1)
+            words = _POINTER_WORD.match(text[match.end() : close].lstrip(" (&"))
+            if words and words[0] in self.pointers and "[" not in text[match.end() : close]:
+                start = match.end() + text[match.end() : close].index(words[0])
+                found += self._at(words[0], "0 " + text[start + len(words[0]) : close], start, close + 1)
+        return tuple(sorted(found, key=lambda access: access.start))
+
+    def _declares(self, start: int) -> bool:
+        """Whether the place takes an address for a pointer variable instead of accessing memory."""
+        statement = self.scope.text[max(self.scope.text.rfind(c, 0, start) for c in ";{}(,") + 1 : start]
+        return bool(re.search(r"\*\s*(?:const\s+)?(?:__restrict__\s+)?\w+\s*=\s*&\s*$", statement))
+
+    def _at(self, pointer: str, index: str, start: int, end: int) -> list[Access]:
+        text = self.scope.text
+        before = text[max(0, start - 160) : start]
+        width = self._width(pointer, before)
+        if _ATOMIC_CALL.search(before):
+            return [Access("atomic", pointer, index, start, width)]
+        if _STORE_CALL.search(before):
+            return [Access("store", pointer, index, start, width)]
+        cast = _DEREFERENCE.search(before)
+        if cast:
+            open_at = start - len(before) + cast.start() + cast[0].find("(")
+            close = closing(text, open_at)
+            end = close + 1 if "reinterpret_cast" in cast[0] and close >= end else end
+        elif _ADDRESS_OF.search(before) and not _LOAD_CALL.search(before):
+            return []
+        after = re.match(r"[\s)]*(?:\.[xyzw]\s*)?([-+*/|&^]?=(?!=))?", text[end:])
+        operator = after[1] if after else None
+        if operator is None:
+            return [Access("load", pointer, index, start, width)]
+        store = Access("store", pointer, index, start, width)
+        return [store] if operator == "=" else [Access("load", pointer, index, start, width), store]
+
+    def _width(self, pointer: str, before: str) -> int:
+        cast = re.search(r"<([^<>]*)>\s*\(\s*&?\s*$|\(([^()]*)\*\s*\)\s*\(?\s*&?\s*$", before)
+        vector = _VECTOR.search((cast[1] or cast[2]) if cast else "") or _VECTOR.search(self.pointers[pointer])
+        return int(vector[1]) if vector else 1
+
+    def address(self, access: Access, thread: Thread) -> int | None:
+        """The access's offset in elements for the thread; None where the text does not show it."""
+        return evaluate(f"({access.pointer}) + ({access.index})", lambda name: self._resolve(name, thread, access.start, 0))
+
+    def _resolve(self, name: str, thread: Thread, position: int, depth: int) -> int | None:
+        """The value that `name` has at `position` of the text, every loop in its first iteration."""
+        builtin, _, axis = name.partition(".")
+        if axis in ("x", "y", "z"):
+            values = {"threadIdx": thread.index, "blockIdx": thread.block_index, "blockDim": thread.block, "gridDim": _GRID}
+            return values[builtin]["xyz".index(axis)] if builtin in values else None
+        local = self.scope.declared(name, position)
+        if local is not None and depth < _DEEPEST:
+            # A name in its own initialiser means an outer variable: look before the declaration.
+            return evaluate(local.value or self._first_value(name, position),
+                            lambda word: self._resolve(word, thread, local.start - (word == name), depth + 1))
+        if name in self.pointers:
+            return 0
+        return {**self._sizes, "warpSize": 32, **self.scope.constants}.get(name)
+
+    def _first_value(self, name: str, position: int) -> str:
+        """What the loop around `position` that counts with `name` starts it with."""
+        around = (loop for loop in self.scope.loops if loop.start <= position < loop.end)
+        return next((loop.initial for loop in around if loop.variable == name), "")
+
+    def enclosing(self, access: Access) -> list[Loop]:
+        """Loops around the access, outer first."""
+        return [loop for loop in self.scope.loops if loop.body_start <= access.start < loop.end]
