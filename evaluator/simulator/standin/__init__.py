@@ -19,11 +19,7 @@ _replaced: dict[str, object] = {}
 
 
 def install(session: Session) -> None:
-    """Makes `import cupy` give the stand-in, and torch's CUDA calls work on CPU tensors where torch is loaded.
-
-    Replaces an earlier session. Import torch first if the solution uses it; otherwise the bridge follows at the first
-    conversion of a tensor.
-    """
+    """Makes `import cupy` give the stand-in, and torch's CUDA calls work on CPU tensors. Replaces an earlier session."""
     begin(session)
     torch_bridge.activate()
     if not _replaced:

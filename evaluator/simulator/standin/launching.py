@@ -13,6 +13,7 @@ from evaluator.simulator.standin.session import Place, SimulatedError
 from evaluator.simulator.standin.signature import Signature
 from evaluator.simulator.standin.staging import guarded
 from evaluator.simulator.standin.state import registry, session
+from evaluator.simulator.timed_pass import SampledBlockFailed
 from evaluator.types import Finding, KernelResources, LaunchRecord
 
 
@@ -39,7 +40,7 @@ def launch(request: Launch) -> None:
         if session().mode == "verify":
             _verify(request, place)
         else:
-            _profile(request)
+            _profile(request, place)
     except interpreter.Unsupported as refusal:
         finding = Finding(kind="unsupported", message=refusal.message + _launched(place), kernel=request.name,
                           line=refusal.line, sizes=session().sizes)
@@ -61,15 +62,20 @@ def _verify(request: Launch, place: Place | None) -> None:
         raise SimulatedError(fatal)
 
 
-def _profile(request: Launch) -> None:
+def _profile(request: Launch, place: Place | None) -> None:
     shape = request.shape
-    estimate = time_model.estimate(
-        request.module, request.symbol, request.resources, shape.grid, shape.block, request.packed,
-        _buffers(request, request.packed, ()), dynamic_shared=shape.dynamic_shared, device=session().device)
+    try:
+        estimate = time_model.estimate(
+            request.module, request.symbol, request.resources, shape.grid, shape.block, request.packed,
+            _buffers(request, request.packed, ()), dynamic_shared=shape.dynamic_shared, device=session().device)
+    except SampledBlockFailed as failed:
+        finding = _finding(failed.finding, request, place)
+        session().report(finding)
+        raise SimulatedError(finding) from None
     session().launches.append(LaunchRecord(
         kernel=request.name, grid=shape.grid, block=shape.block, dynamic_shared_bytes=shape.dynamic_shared,
-        counts=dict(estimate.counts), text=dict(estimate.text_facts), time_us=estimate.time_us, terms_us=dict(estimate.terms_us),
-        sampled_blocks=estimate.sampled_blocks))
+        counts=dict(estimate.counts), text=dict(estimate.text_facts), time_us=estimate.time_us,
+        terms_us=dict(estimate.terms_us), sampled_blocks=estimate.sampled_blocks))
     session().text_facts.append(dict(estimate.text_facts))
 
 

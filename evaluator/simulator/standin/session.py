@@ -100,7 +100,7 @@ class Session:
         return None
 
     def report(self, finding: Finding) -> None:
-        """Keeps `finding` unless the same kind was already seen at the same place of the same kernel."""
+        """Keeps `finding` unless it was already seen at the same place of the same kernel."""
         if not any(_same_place(finding, known) for known in self.findings):
             self.findings.append(finding)
 
@@ -136,4 +136,6 @@ def is_library(file: str) -> bool:
 
 
 def _same_place(a: Finding, b: Finding) -> bool:
-    return (a.kind, a.severity, a.kernel, a.file, a.line, a.sizes) == (b.kind, b.severity, b.kernel, b.file, b.line, b.sizes)
+    """Findings of one launch line differ by their text; those of a CUDA line repeat for other blocks and threads."""
+    keys = [(f.kind, f.severity, f.kernel, f.file, f.line, f.sizes, f.message if f.file else "") for f in (a, b)]
+    return keys[0] == keys[1]

@@ -6,11 +6,14 @@ torch and the evaluator sees `tensor.device` as `cuda:0` and `tensor.is_cuda` as
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from types import SimpleNamespace
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from evaluator.simulator.standin.arrays import ndarray
@@ -27,10 +30,42 @@ TAKES_ARRAYS = frozenset(["tensor", "as_tensor", "asarray"])
 _undo: list[Callable[[], None]] = []
 
 
+class _Watcher(MetaPathFinder):
+    """Activates the bridge when torch has just been imported."""
+
+    def __init__(self) -> None:
+        self._looking = False
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        """Torch's own spec, its loader followed by `activate`; None for every other module."""
+        if fullname != "torch" or self._looking:
+            return None
+        self._looking = True
+        try:
+            spec = importlib.util.find_spec("torch")
+        finally:
+            self._looking = False
+        if spec is not None and spec.loader is not None:
+            spec.loader.exec_module = _then_activate(spec.loader.exec_module)  # type: ignore[method-assign]
+        return spec
+
+
+def _then_activate(execute: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:
+    def run(module: ModuleType) -> None:
+        execute(module)
+        activate()
+
+    return run
+
+
 def activate() -> None:
-    """Installs the bridge if torch is loaded; calling again changes nothing."""
+    """Installs the bridge, at once if torch is loaded, else when it is imported. Calling again changes nothing."""
     torch = sys.modules.get("torch")
-    if torch is None or _undo or not hasattr(torch, "overrides"):
+    if torch is None:
+        if not any(isinstance(finder, _Watcher) for finder in sys.meta_path):
+            sys.meta_path.insert(0, _Watcher())
+        return
+    if _undo:
         return
     mode = _mode(torch)
     mode.__enter__()
@@ -42,6 +77,7 @@ def activate() -> None:
 
 def deactivate() -> None:
     """Removes the bridge."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Watcher)]
     while _undo:
         _undo.pop()()
 
