@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evaluator.types import Finding, Status
 
 LOG_CHARACTERS = 20_000
+FINDINGS = 50
 MESSAGE_CHARACTERS = 2_000
 
 
@@ -42,8 +43,19 @@ class ContractBroken(Exception):
     """The solution does not have the form that its task asks for (no `run`, a result that is no array, ...)."""
 
 
-def failure_of(error: BaseException, solution: str) -> Failure:
-    """Maps whatever the solution raised. Where `solution` (its path) is on the traceback, the message names the line."""
+def failure_of(error: BaseException, solution: str, seen: Sequence[Finding] = ()) -> Failure:
+    """Maps whatever the solution raised. Where `solution` (its path) is on the traceback, the message names the line.
+
+    `seen`: what the stand-in noticed before; an include or option that it refused makes the verdict REJECTED.
+    """
+    failure = _mapped(error, solution)
+    refused = next((finding for finding in seen if finding.kind == "guard" and finding.severity == "error"), None)
+    more = tuple(finding for finding in seen if finding not in failure.findings)
+    status = Status.REJECTED if refused else failure.status
+    return replace(failure, status=status, findings=(failure.findings + more)[:FINDINGS])
+
+
+def _mapped(error: BaseException, solution: str) -> Failure:
     place = _place(error, solution)
     for cause in _chain(error):
         failure = _recognised(cause, place)
@@ -60,10 +72,8 @@ def _recognised(error: BaseException, place: str) -> Failure | None:
     kind = type(error).__name__
     finding = getattr(error, "finding", None)
     if kind == "SimulatedError" and isinstance(finding, Finding):
-        return Failure(Status.RUNTIME_ERROR, place + _located(finding), findings=(finding,))
-    if kind == "GuardError":
-        log = str(getattr(error, "log", error))
-        return Failure(Status.REJECTED, place + "the CUDA source or an option was refused: " + log.strip()[:500], log)
+        status = Status.UNSUPPORTED if finding.kind == "unsupported" else Status.RUNTIME_ERROR
+        return Failure(status, place + _located(finding), findings=(finding,))
     if kind in ("CompileException", "CompileError"):
         log = str(getattr(error, "log", "") or error)
         return Failure(Status.COMPILE_ERROR, place + "the CUDA source does not compile: " + _first_error(log), log)

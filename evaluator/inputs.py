@@ -8,6 +8,7 @@ plain numbers stay as the task made them (an index must stay valid). Structure t
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -28,8 +29,11 @@ DISTRIBUTIONS: dict[str, Callable[[Rng, Shape], NDArray[Any]]] = {
     "large": lambda rng, shape: 100.0 * rng.standard_normal(shape),
     # Squares (1e-8) are still normal numbers in float32, which CuPy compiles with denormals flushed to zero.
     "tiny": lambda rng, shape: 1e-4 * rng.standard_normal(shape),
-    "alternating": lambda rng, shape: (1.0 - 2.0 * (np.arange(int(np.prod(shape))) % 2)).reshape(shape) * rng.uniform(0.5, 2.0),
-    "constant": lambda rng, shape: np.full(shape, rng.uniform(0.25, 2.0)),
+    # Repeated values are quarters: their sums are exact in float32. Rounding errors of equal terms would all point the same
+    # way, which no bound below n u covers.
+    "alternating": lambda rng, shape: (1.0 - 2.0 * (np.arange(math.prod(shape)) % 2)).reshape(shape) * rng.integers(2, 8) / 4,
+    "negative": lambda rng, shape: -rng.uniform(0.1, 2.0, shape),  # a maximum that starts from 0 is wrong here only
+    "constant": lambda rng, shape: np.full(shape, rng.integers(1, 8) / 4),
     "zeros": lambda rng, shape: np.zeros(shape),
 }
 FEW_VALUES = 8

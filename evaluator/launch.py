@@ -188,6 +188,7 @@ class Host:
         """The stand-in's session; None on a GPU."""
         self.solution: Solution | None = None
         self._reported = 0
+        self._compiled = 0
 
     def handle(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """The reply to one message; raises whatever the solution raises."""
@@ -218,24 +219,35 @@ class Host:
             self.session.sizes = sizes
         solution.set_inputs(inputs, how)
         result = _outputs(solution, solution.invoke())
-        reply = {"data": {"result": result, "buffers": solution.buffers()}, "modified": solution.modified_inputs()}
-        return {**reply, **self._seen()}
+        data = {"result": result, "buffers": solution.buffers()}
+        return self._reply(data, modified=solution.modified_inputs())
 
     def _profile(self, solution: Solution, inputs: Any) -> dict[str, Any]:
         solution.set_inputs(inputs, "fresh")
         result = _outputs(solution, solution.invoke())
         shapes = [[leaf.values.size, leaf.values.nbytes] for _, leaf in leaves(result, "")]
-        return {"data": None, "launches": _dumped(self.session.launches), "outputs": shapes, **self._seen()}
+        launches = [
+            launch.model_copy(update={"text": text}).model_dump(mode="json")
+            for launch, text in zip(self.session.launches, self.session.text_facts, strict=True)
+        ]
+        return self._reply({}, launches=launches, outputs=shapes)
+
+    def _reply(self, data: dict[str, Any], **fields: Any) -> dict[str, Any]:
+        seen = self._seen()
+        return {"data": {**data, "cubins": seen.pop("cubins")}, **fields, **seen}
 
     def _seen(self) -> dict[str, Any]:
         """What the stand-in noticed since the last reply."""
         if self.session is None:
-            return {"findings": [], "library_calls": [], "resources": [], "log": ""}
+            return {"findings": [], "library_calls": [], "modules": [], "cubins": ()}
         fresh = self.session.findings[self._reported:]
         self._reported += len(fresh)
         calls = [[call.name, call.place.line if call.place else None, call.count] for call in self.session.library_calls]
-        resources = _dumped(self.session.resources.values())
-        return {"findings": _dumped(fresh), "library_calls": calls, "resources": resources, "log": self.session.compile_log}
+        compiled = self.session.compiled[self._compiled:]
+        self._compiled += len(compiled)
+        cubins = [{"log": module.log, "lowered": dict(module.lowered), "arch": module.arch} for module in compiled]
+        binaries = tuple(Leaf.of(np.frombuffer(module.cubin, np.uint8)) for module in compiled)
+        return {"findings": _dumped(fresh), "library_calls": calls, "modules": cubins, "cubins": binaries}
 
 
 def load_solution(path: str) -> ModuleType:
@@ -252,21 +264,28 @@ def load_solution(path: str) -> ModuleType:
 def serve(channel: Channel, request: Request, stage: Literal["verify", "profile"]) -> None:
     """Answers messages until the judge hangs up. A failure is an answer too."""
     host: Host | None = None
+    session: Any = None
     while True:
         try:
             message = channel.receive()
         except Closed:
             return
         try:
-            host = host or Host(request, _session(request, stage))
-            reply = host.handle(message)
-            channel.send(reply)
+            if host is None:
+                session = _session(request, stage)
+                host = Host(request, session)
+            channel.send(host.handle(message))
         except Closed:
             return
         except WireError as error:
-            channel.send({"data": None, "failure": failure_of(ContractBroken(str(error)), request.solution).to_dict()})
+            channel.send(_failed(ContractBroken(str(error)), request, session))
         except BaseException as error:
-            channel.send({"data": None, "failure": failure_of(error, request.solution).to_dict()})
+            channel.send(_failed(error, request, session))
+
+
+def _failed(error: BaseException, request: Request, session: Any) -> dict[str, Any]:
+    seen = session.findings if session is not None else []
+    return {"data": None, "failure": failure_of(error, request.solution, seen).to_dict()}
 
 
 def _session(request: Request, stage: Literal["verify", "profile"]) -> Any:

@@ -29,7 +29,7 @@ def evaluate(request: Request) -> Evaluation:
         if request.mode == "sim":
             from evaluator.simulator import build
 
-            build.ensure()
+            build.library_path()
     except Exception as error:
         return _without_answer(request, Status.UNSUPPORTED, f"the simulator is not available: {error}")
     with _exclusive(request), tempfile.TemporaryDirectory(prefix="evaluation-", ignore_cleanup_errors=True) as home:

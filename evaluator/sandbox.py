@@ -19,8 +19,8 @@ from pathlib import Path
 from evaluator.types import Request
 
 PASSED_ON = (
-    "PATH", "LANG", "LC_ALL", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "OPENBLAS_CORETYPE",
-    "OPENBLAS_L2_SIZE",
+    "PATH", "LANG", "LC_ALL", "CXX", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH",
+    "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE",
 )
 """Variables that say where libraries are or how to compute. Everything else, API keys above all, stays outside."""
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")

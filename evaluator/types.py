@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 class Frozen(BaseModel):
     """Base of every value here: immutable, unknown fields refused, JSON in and out."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    # NaN and infinity are values here (a wrong output element): JSON's null would lose them.
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, ser_json_inf_nan="strings")
 
 
 class Status(str, Enum):
@@ -171,6 +172,8 @@ class LaunchRecord(Frozen):
     dynamic_shared_bytes: int = 0
     counts: dict[str, float] = Field(default_factory=dict)
     """Vocabulary fact name -> value, of this launch, for the whole grid (names: kernelskill/vocabulary.py)."""
+    text: dict[str, str] = Field(default_factory=dict)
+    """The same for facts of kind text, e.g. `occupancy_limiter`."""
     time_us: float | None = None
     terms_us: dict[str, float] = Field(default_factory=dict)
     """Modelled time's named parts in µs (not additive: see the time model)."""

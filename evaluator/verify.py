@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 
 from evaluator.comparison import Verdict, compare
-from evaluator.failures import Failure
+from evaluator.compile import Compiled
+from evaluator.failures import LOG_CHARACTERS, Failure
 from evaluator.inputs import DISTRIBUTIONS, TASK, Case
 from evaluator.launch import How
 from evaluator.oracle import Oracle, Problem, Unjudgeable
+from evaluator.resources import kernel_resources
 from evaluator.runner import Ended, Runner
 from evaluator.trees import Leaf, leaves
 from evaluator.types import Finding, KernelResources, Status, TaskSpec
@@ -47,10 +49,10 @@ class Record:
                         for f in self.findings)
             if not known and len(self.findings) < FINDINGS_LIMIT:
                 self.findings.append(finding)
-        for fields in reply["resources"]:
-            resources = KernelResources.model_validate(fields)
-            self.resources[resources.kernel] = resources
-        self.compile_log = str(reply["log"])[:20_000]
+        for fields, cubin in zip(reply["modules"], reply["data"]["cubins"], strict=True):
+            compiled = Compiled("", cubin.values.tobytes(), str(fields["log"]), fields["lowered"], str(fields["arch"]))
+            self.resources.update((kernel.kernel, kernel) for kernel in kernel_resources(compiled))
+            self.compile_log = compiled.log[:LOG_CHARACTERS]
         error = next((f for f in fresh if f.severity == "error"), None)
         if error:
             raise Ended(Failure(Status.RUNTIME_ERROR, f"{error.kind}: {error.message}"))

@@ -6,6 +6,7 @@ The runners are forked before the task is loaded, so the reference is in no memo
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import importlib.util
 import os
@@ -169,13 +170,16 @@ def _rejection(findings: list[Finding]) -> Failure:
 
 
 def _preload(request: Request) -> None:
-    """Imports what both sides need before the fork, and finds the compiler (its search may start processes)."""
+    """Loads before the fork what both sides need, and what may start processes: the runner must not."""
     if request.mode == "sim":
+        from evaluator.simulator import build
         from evaluator.toolkit import ToolkitMissing, find_toolkit
 
         try:
             find_toolkit()
-        except ToolkitMissing as missing:
+            build.library()
+            importlib.import_module("evaluator.simulator.standin")
+        except (ToolkitMissing, build.BuildError) as missing:
             raise Ended(Failure(Status.UNSUPPORTED, str(missing))) from missing
     # On a GPU torch is imported after the fork: its CUDA state does not survive one.
     if request.task.kind == "kernelbench" and request.mode == "sim" and importlib.util.find_spec("torch"):

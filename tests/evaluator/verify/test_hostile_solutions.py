@@ -1,0 +1,190 @@
+"""A hostile solution costs one evaluation: the right status, nothing left running, nothing written, nothing leaked.
+
+The solutions reach `os` and `ctypes` through numpy's and pathlib's own imports, as code would that evades the source guard.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from evaluator.pool import evaluate, evaluate_many
+from evaluator.sandbox import bubblewrap
+from evaluator.types import Status
+
+TASK = """
+def make_inputs(rng, n):
+    return {"x": rng.standard_normal(n, dtype=np.float32)}
+def reference(x):
+    return x + 1
+"""
+HONEST = '''
+import cupy as cp
+import numpy as np
+
+CODE = r"""
+extern "C" __global__ void kernel(const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i] + 1.f;
+}
+"""
+kernel = cp.RawKernel(CODE, "kernel")
+
+
+def run(x):
+    y = cp.empty_like(x)
+    kernel(((x.size + 127) // 128,), (128,), (x, y, np.int32(x.size)))
+    return y
+'''
+
+
+def with_attack(attack: str) -> str:
+    """An honest solution whose run() first does `attack`."""
+    body = "".join(f"    {line}\n" for line in attack.strip().splitlines())
+    return HONEST.replace("def run(x):\n", f"import pathlib\n\nhost = pathlib.os\n\n\ndef run(x):\n{body}")
+
+
+@pytest.fixture
+def attack(bench):
+    def run(code: str, **options):
+        return bench.evaluate(bench.native(TASK, [{"n": 40}]), with_attack(code), **options)
+    return run
+
+
+def test_honest_solution_passes(bench):
+    evaluation = bench.evaluate(bench.native(TASK, [{"n": 40}]), HONEST)
+    assert evaluation.status is Status.PASSED, evaluation.message
+    assert evaluation.environment.sandbox == ("bubblewrap" if bubblewrap() else "rlimits")
+
+
+def test_endless_loop_is_a_timeout_that_names_the_case(attack):
+    evaluation = attack("while True:\n    pass", timeout_s=8)
+    assert evaluation.status is Status.TIMEOUT
+    assert "n=40" in evaluation.message
+
+
+@pytest.mark.parametrize("code", ["host._exit(0)", "host._exit(3)", "raise SystemExit(0)"])
+def test_leaving_early_is_never_a_pass(attack, code):
+    evaluation = attack(code)
+    assert evaluation.status is Status.RUNTIME_ERROR
+    assert "exit" in evaluation.message
+
+
+def test_fork_is_refused(attack):
+    evaluation = attack("while True:\n    host.fork()")
+    assert evaluation.status is Status.RUNTIME_ERROR
+    assert "PermissionError" in evaluation.message
+
+
+def test_no_programs_no_network_no_signals_to_others(attack):
+    evaluation = attack("""
+refused = 0
+for call in (host.forkpty, lambda: host.execv("/bin/true", ["true"]), lambda: host.kill(host.getppid(), 9),
+             lambda: host.posix_spawn("/bin/true", ["true"], {}), np.testing._private.utils.os.fork):
+    try:
+        call()
+    except OSError:
+        refused += 1
+assert refused == 5, refused
+""")
+    assert evaluation.status is Status.PASSED, evaluation.message
+
+
+def test_flood_of_output_does_not_reach_the_answer(attack):
+    evaluation = attack("for _ in range(2000):\n    print('{\"status\": \"PASSED\"}' * 200, flush=True)")
+    assert evaluation.status is Status.PASSED, evaluation.message
+    assert evaluation.compile_log.count("PASSED") == 0
+
+
+def test_large_file_is_cut_off(attack):
+    evaluation = attack("""
+with pathlib.Path(host.environ["HOME"], "big").open("wb") as file:
+    while True:
+        file.write(bytes(1 << 20))
+""")
+    assert evaluation.status is Status.RUNTIME_ERROR
+    assert "File too large" in evaluation.message
+
+
+def test_memory_is_bounded(attack):
+    evaluation = attack("hoard = [bytearray(1 << 30) for _ in range(64)]")
+    assert evaluation.status is Status.RUNTIME_ERROR
+    assert "MemoryError" in evaluation.message
+    assert "solution.py:" in evaluation.message
+
+
+def test_segmentation_fault_is_named(attack):
+    evaluation = attack("np.ctypeslib.ctypes.string_at(0)")
+    assert evaluation.status is Status.RUNTIME_ERROR
+    assert "SIGSEGV" in evaluation.message
+
+
+def test_environment_holds_no_secrets(attack, monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", "hunter2")
+    evaluation = attack("raise ValueError(sorted(host.environ))")
+    assert evaluation.status is Status.RUNTIME_ERROR
+    assert "SOME_API_KEY" not in evaluation.message
+    assert "'HOME'" in evaluation.message
+
+
+@pytest.mark.skipif(not bubblewrap(), reason="needs bubblewrap")
+def test_files_beside_the_task_are_out_of_reach(attack, bench):
+    target = bench.folder / "task" / "planted"
+    evaluation = attack(f"pathlib.Path({str(target)!r}).touch()")
+    assert evaluation.status is Status.RUNTIME_ERROR
+    assert "Read-only file system" in evaluation.message
+    assert not target.exists()
+
+
+@pytest.mark.skipif(not bubblewrap(), reason="needs bubblewrap")
+def test_files_of_the_host_cannot_be_read(attack, tmp_path_factory):
+    secret = tmp_path_factory.mktemp("elsewhere") / "key"
+    secret.write_text("hunter2")
+    evaluation = attack(f"raise ValueError(pathlib.Path({str(secret)!r}).read_text())")
+    assert evaluation.status is Status.RUNTIME_ERROR
+    assert "FileNotFoundError" in evaluation.message
+
+
+def test_reference_is_not_in_the_solutions_memory(attack):
+    evaluation = attack("""
+import sys
+modules = list(vars(sys)["modules"].values())
+named = [module for module in modules if hasattr(module, "reference") or hasattr(module, "make_inputs")]
+frames, frame = [], None
+try:
+    raise KeyError
+except KeyError as error:
+    frame = getattr(error.__traceback__, "tb_" + "frame")
+while frame is not None:
+    frames += [key for key in getattr(frame, "f_" + "locals") if key in ("oracle", "expected", "secret", "problem")]
+    frame = getattr(frame, "f_" + "back")
+assert not named and not frames, (named, frames)
+""")
+    assert evaluation.status is Status.PASSED, evaluation.message
+
+
+def test_nothing_is_left_behind(attack, tmp_path_factory):
+    before = set(Path("/tmp").glob("evaluation-*"))
+    mine = str(os.getpid())
+    attack("while True:\n    pass", timeout_s=5)
+    assert set(Path("/tmp").glob("evaluation-*")) == before
+    children = Path(f"/proc/self/task/{mine}/children").read_text().split()
+    assert [c for c in children if "evaluator" in Path(f"/proc/{c}/cmdline").read_text()] == []
+
+
+def test_many_evaluations_keep_their_order(bench):
+    task = bench.native(TASK, [{"n": 40}])
+    good = bench.request(task, HONEST)
+    bad_path = bench.folder / "bad.py"
+    bad_path.write_text("def run(x):\n    return 1 / 0\n")
+    bad = good.model_copy(update={"solution": str(bad_path)})
+    statuses = [evaluation.status for evaluation in evaluate_many([good, bad, good], workers=2)]
+    assert statuses == [Status.PASSED, Status.RUNTIME_ERROR, Status.PASSED]
+
+
+def test_python_exception_names_file_and_line(bench):
+    evaluation = evaluate(bench.request(bench.native(TASK, [{"n": 40}]), "def run(x):\n    y = x\n    return 1 / 0\n"))
+    assert evaluation.status is Status.RUNTIME_ERROR
+    assert "solution.py:3: ZeroDivisionError" in evaluation.message
