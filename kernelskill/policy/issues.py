@@ -83,6 +83,8 @@ def _words(detail: Any, where: Keys) -> tuple[str, str]:
     if kind == "string_pattern_mismatch":
         return f"`{value}` is not a name", "lower-case letters, digits and underscores, starting with a letter"
     field = next((str(step) for step in reversed(where) if isinstance(step, str)), name)
+    if value is None:
+        return f"`{field}` is empty", "write a number, a text, true or false"
     return f"`{value}` does not fit `{field}`: {detail['msg'][0].lower() + detail['msg'][1:]}", ""
 
 

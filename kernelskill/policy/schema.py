@@ -96,16 +96,16 @@ class None_(RuleModel):
     none: list[Condition] = Field(min_length=1)
 
 
-def _one_of(keys: tuple[str, ...], value: Any) -> str | None:
-    """The one key of `keys` that the mapping (or model) has; None when it has none."""
+def _tag(keys: tuple[str, ...], value: Any) -> str | None:
+    """Tag of the first of `keys` that the mapping (or model) has; None when it has none."""
     names = value if isinstance(value, dict) else getattr(value, "__dict__", {})
-    return next((key for key in keys if key in names), None)
+    return next((f"<{key}>" for key in keys if key in names), None)
 
 
 Condition = Annotated[
-    Union[Annotated[Test, Tag("fact")], Annotated[All, Tag("all")], Annotated[Any_, Tag("any")],  # noqa: UP007  (recursive)
-          Annotated[None_, Tag("none")]],
-    Discriminator(lambda value: _one_of(("fact", *GROUPS), value), custom_error_type="condition",
+    Union[Annotated[Test, Tag("<fact>")], Annotated[All, Tag("<all>")], Annotated[Any_, Tag("<any>")],  # noqa: UP007  (recursive)
+          Annotated[None_, Tag("<none>")]],
+    Discriminator(lambda value: _tag(("fact", *GROUPS), value), custom_error_type="condition",
                   custom_error_message="a condition is {fact: ...}, {all: [...]}, {any: [...]} or {none: [...]}"),
 ]
 
@@ -133,6 +133,19 @@ class GainFormula(RuleModel):
     """The gain when a fact of the formula is not known."""
 
 
+def _gain_tag(value: Any) -> str:
+    if isinstance(value, (str, GainFormula)) or (isinstance(value, dict) and "formula" in value):
+        return "<text>" if isinstance(value, str) else "<formula>"
+    return "<range>" if isinstance(value, (dict, GainRange)) else "<number>"
+
+
+Gain = Annotated[
+    Union[Annotated[Number, Tag("<number>")], Annotated[str, Tag("<text>")], Annotated[GainRange, Tag("<range>")],  # noqa: UP007
+          Annotated[GainFormula, Tag("<formula>")]],
+    Discriminator(_gain_tag),
+]
+
+
 class Derive(RuleModel):
     """Makes a fact true for the rules that follow, e.g. `bottleneck.dram`."""
 
@@ -146,7 +159,7 @@ class Propose(RuleModel):
     """Proposes a method."""
 
     propose: str
-    gain: Number | str | GainRange | GainFormula = 1.0
+    gain: Gain = 1.0
     """Old time / new time: a number, `{low, high}`, a formula text or `{formula, default}`."""
     params: dict[str, Scalar] = Field(default_factory=dict)
     """Parameters of the method that the rule decides."""
@@ -194,9 +207,9 @@ class Stop(RuleModel):
 
 
 Action = Annotated[
-    Union[Annotated[Derive, Tag("derive")], Annotated[Propose, Tag("propose")], Annotated[Veto, Tag("veto")],  # noqa: UP007
-          Annotated[Prefer, Tag("prefer")], Annotated[Require, Tag("require")], Annotated[Stop, Tag("stop")]],
-    Discriminator(lambda value: _one_of(ACTIONS, value), custom_error_type="action",
+    Union[Annotated[Derive, Tag("<derive>")], Annotated[Propose, Tag("<propose>")], Annotated[Veto, Tag("<veto>")],  # noqa: UP007
+          Annotated[Prefer, Tag("<prefer>")], Annotated[Require, Tag("<require>")], Annotated[Stop, Tag("<stop>")]],
+    Discriminator(lambda value: _tag(ACTIONS, value), custom_error_type="action",
                   custom_error_message="an action is one of " + ", ".join(f"{{{name}: ...}}" for name in ACTIONS)),
 ]
 
