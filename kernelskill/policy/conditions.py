@@ -81,14 +81,14 @@ def parts(condition: Condition) -> list[Condition]:
     return condition.none if isinstance(condition, None_) else []
 
 
-def comparisons(condition: Condition, where: Keys = ("when",)) -> Iterator[tuple[Keys, Test]]:
+def tests(condition: Condition, where: Keys = ("when",)) -> Iterator[tuple[Keys, Test]]:
     """All comparisons of a condition in order, each with its path of keys inside the rule."""
     if isinstance(condition, Test):
         yield where, condition
         return
     (group,) = type(condition).model_fields
     for index, part in enumerate(parts(condition)):
-        yield from comparisons(part, (*where, group, index))
+        yield from tests(part, (*where, group, index))
 
 
 def literals(test: Test, derived: Collection[str]) -> list[Conjunction]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kernelskill.policy.conditions import comparisons, kind_of, show
+from kernelskill.policy.conditions import kind_of, show
 from kernelskill.policy.deciding import PLACEHOLDER
 from kernelskill.policy.gain import FormulaError, formula_facts
 from kernelskill.policy.issues import Issue, did_you_mean
@@ -25,7 +25,7 @@ class UnknownFact(Validator):
     check = "unknown-fact"
 
     def validate(self, rule: LoadedRule) -> Iterator[Issue]:
-        for where, test in comparisons(rule.rule.when):
+        for where, test in tests(rule.rule.when):
             if test.fact not in self.derived and lookup(test.fact) is None and "." not in test.fact:
                 hint = did_you_mean(test.fact, self.derived | VOCABULARY.keys()) or "names: kernelskill/vocabulary.py"
                 yield self.issue(rule, (*where, "fact"), f"no fact is called `{test.fact}`", hint)
@@ -37,7 +37,7 @@ class UnderivedFact(Validator):
     check = "underived-fact"
 
     def validate(self, rule: LoadedRule) -> Iterator[Issue]:
-        for where, test in comparisons(rule.rule.when):
+        for where, test in tests(rule.rule.when):
             if "." in test.fact and test.fact not in self.derived and lookup(test.fact) is None:
                 yield self.issue(rule, (*where, "fact"), f"no rule derives `{test.fact}`",
                                  did_you_mean(test.fact, self.derived) or "write a rule that derives it, or use another fact")
@@ -53,7 +53,7 @@ class UnknownMethod(Validator):
             for key, method in named_methods(action).items():
                 if method not in self.book.methods:
                     yield self._unknown(rule, ("then", index, key), method)
-        for where, test in comparisons(rule.rule.when):
+        for where, test in tests(rule.rule.when):
             match = PER_METHOD.match(test.fact)
             if match and match[2] not in self.book.methods:
                 yield self._unknown(rule, (*where, "fact"), match[2])
@@ -84,7 +84,7 @@ class OperandType(Validator):
     check = "operand-type"
 
     def validate(self, rule: LoadedRule) -> Iterator[Issue]:
-        for where, test in comparisons(rule.rule.when):
+        for where, test in tests(rule.rule.when):
             keys = (*where, "value") if "value" in test.model_fields_set else where
             if message := self._mismatch(test):
                 yield self.issue(rule, keys, message)
@@ -114,7 +114,7 @@ class ValueRange(Validator):
     check = "value-range"
 
     def validate(self, rule: LoadedRule) -> Iterator[Issue]:
-        for where, test in comparisons(rule.rule.when):
+        for where, test in tests(rule.rule.when):
             spec = lookup(test.fact)
             for value in _values(test) if spec else []:
                 if message := _outside(spec, value):
@@ -144,7 +144,7 @@ class Placeholder(Validator):
     check = "placeholder"
 
     def validate(self, rule: LoadedRule) -> Iterator[Issue]:
-        facts = {name for _, test in comparisons(rule.rule.when)
+        facts = {name for _, test in tests(rule.rule.when)
                  for name in (test.fact, test.value.fact if isinstance(test.value, FactName) else test.fact)}
         for name in PLACEHOLDER.findall(rule.rule.because):
             if name not in facts:

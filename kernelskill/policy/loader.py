@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from kernelskill.errors import Location, RuleError
 from kernelskill.policy.compile import build_program, durable_rules
-from kernelskill.policy.conditions import comparisons
+from kernelskill.policy.conditions import tests
 from kernelskill.policy.issues import Issue, did_you_mean, schema_issues
 from kernelskill.policy.lint import lint
 from kernelskill.policy.rulebook import LoadedRule, RuleBook, in_order
@@ -75,7 +75,7 @@ def methods_named(folders: Sequence[Path]) -> frozenset[str]:
         _read_folder(Path(folder), reading)
     rules = [rule.rule for copies in reading.rules.values() for rule in copies]
     acted = {method for rule in rules for action in rule.then for method in named_methods(action).values()}
-    asked = {match[2] for rule in rules for _, test in comparisons(rule.when) if (match := PER_METHOD.match(test.fact))}
+    asked = {match[2] for rule in rules for _, test in tests(rule.when) if (match := PER_METHOD.match(test.fact))}
     return frozenset(acted | asked)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kernelskill.errors import DecisionError, Location, RuleError
 from kernelskill.model import Decision, Fact, Value
-from kernelskill.policy.conditions import comparisons, phrase, verdict
+from kernelskill.policy.conditions import phrase, verdict
 from kernelskill.policy.deciding import Policy
 from kernelskill.policy.explain import lacking
 from kernelskill.policy.loader import load_rules, methods_named
@@ -100,7 +100,7 @@ def coverage(results: Sequence[RuleTestResult], book: RuleBook) -> Coverage:
     owner: dict[Location, tuple[str, str]] = {}
     worlds = [_values(result.decision) for result in results if result.decision]
     for rule in book.rules:
-        for where, test in comparisons(rule.rule.when):
+        for where, test in tests(rule.rule.when):
             place = rule.at(*where)
             owner.setdefault(place, (rule.rule.id, phrase(test)))
             seen.setdefault(place, set()).update(verdict(test, values, book.derived) == "holds" for values in worlds)

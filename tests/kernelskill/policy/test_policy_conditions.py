@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from kernelskill.policy.conditions import Literal, comparisons, normal_form, phrase, show, size, verdict
+from kernelskill.policy import conditions
+from kernelskill.policy.conditions import Literal, normal_form, phrase, show, size, verdict
 from kernelskill.policy.implication import contradict, implies
 from kernelskill.policy.oracle import Oracle
 from kernelskill.policy.schema import Condition, Test
@@ -91,7 +92,7 @@ def test_implication_sees_the_plain_cases(one, other):
 
 def test_every_comparison_has_its_path():
     tree = {"all": [{"fact": "a"}, {"none": [{"any": [{"fact": "b"}, {"fact": "c"}]}]}]}
-    assert [(where, test.fact) for where, test in comparisons(CONDITION.validate_python(tree))] == [
+    assert [(where, test.fact) for where, test in conditions.tests(CONDITION.validate_python(tree))] == [
         (("when", "all", 0), "a"), (("when", "all", 1, "none", 0, "any", 0), "b"), (("when", "all", 1, "none", 0, "any", 1), "c")]
 
 
