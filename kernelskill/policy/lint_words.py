@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kernelskill.policy.conditions import kind_of, show
+from kernelskill.policy.conditions import kind_of, show, tests
 from kernelskill.policy.deciding import PLACEHOLDER
 from kernelskill.policy.gain import FormulaError, formula_facts
 from kernelskill.policy.issues import Issue, did_you_mean

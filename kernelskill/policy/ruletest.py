@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kernelskill.errors import DecisionError, Location, RuleError
 from kernelskill.model import Decision, Fact, Value
-from kernelskill.policy.conditions import phrase, verdict
+from kernelskill.policy.conditions import phrase, tests, verdict
 from kernelskill.policy.deciding import Policy
 from kernelskill.policy.explain import lacking
 from kernelskill.policy.loader import load_rules, methods_named
