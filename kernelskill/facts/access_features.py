@@ -6,7 +6,8 @@ import re
 
 from kernelskill.facts.global_access import FAR, Access, GlobalAccesses, Thread
 from kernelskill.facts.kernel_scope import KernelScope
-from kernelskill.facts.statements import find_branches, trip_count
+from kernelskill.facts.memory_features import thread_dependent
+from kernelskill.facts.statements import Branch, find_branches, trip_count
 from kernelskill.facts.table import FactTable
 
 _TRANSCENDENTAL = re.compile(
@@ -75,20 +76,29 @@ def _strided(accesses: GlobalAccesses, block: tuple[int, int, int]) -> bool | No
 
 
 def _elements_per_thread(scope: KernelScope, accesses: GlobalAccesses) -> int | None:
-    """Elements that every thread stores, where loops have constant lengths and no condition picks single threads.
+    """Elements that a thread stores, where loops have constant lengths; None where only picked threads store.
 
-    A store in an `else` is another way to do what its `if` does and is not counted.
+    A store in an `else` is another way to do what its `if` does and is not counted; nor is a tail that few threads do.
     """
     branches, total = find_branches(scope.text), 0
     for store in (a for a in accesses.all if a.kind == "store"):
         if any(b.body_end <= store.start < b.else_end for b in branches):
             continue
-        picked = [b for b in branches if b.body_start <= store.start < b.body_end and _RARE_THREADS.search(b.condition)]
+        if any(b.body_start <= store.start < b.body_end and _picks_threads(scope, b) for b in branches):
+            continue
         count = _repetitions(scope, accesses, store)
-        if picked or count is None:
+        if count is None:
             return None
         total += count * store.width
     return total or None
+
+
+def _picks_threads(scope: KernelScope, branch: Branch) -> bool:
+    """Whether the condition lets only few threads in: `threadIdx.x == 0`, `lane == 0`, the first block."""
+    if not _RARE_THREADS.search(branch.condition):
+        return False
+    words = set(re.findall(r"[A-Za-z_]\w*", branch.condition))
+    return "blockIdx" in words or any(thread_dependent(scope, word, branch.start) for word in words)
 
 
 def _repetitions(scope: KernelScope, accesses: GlobalAccesses, store: Access) -> int | None:

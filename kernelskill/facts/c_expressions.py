@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import keyword
 import operator
 import re
 from collections.abc import Callable
@@ -26,6 +27,9 @@ _REWRITES = (
     (re.compile(r"->"), "."),
     (re.compile(r"::"), "__"),
 )
+_RENAMED = "__c"
+_PYTHON_WORD = re.compile(rf"\b({'|'.join(keyword.kwlist)})\b")
+"""C names that Python reserves, e.g. a pointer called `in`."""
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.floordiv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
@@ -49,6 +53,7 @@ def evaluate(text: str, resolve: Resolver) -> int | None:
 
 @functools.lru_cache(maxsize=4096)
 def _parse(text: str) -> ast.expr | None:
+    text = _PYTHON_WORD.sub(rf"\1{_RENAMED}", text)
     for pattern, replacement in _REWRITES:
         text = pattern.sub(replacement, text)
     text = " ".join(_ternary(text).split()).lstrip("&* ")
@@ -71,7 +76,7 @@ def _value(node: ast.expr, resolve: Resolver) -> int | None:
         case ast.Constant(value=int() as number):
             return int(number)
         case ast.Name(id=name):
-            return resolve(name)
+            return resolve(name.removesuffix(_RENAMED))
         case ast.Attribute(value=ast.Name(id=base), attr=attribute):
             return resolve(f"{base}.{attribute}")
         case ast.UnaryOp(op=ast.USub(), operand=operand):

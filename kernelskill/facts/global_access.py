@@ -7,7 +7,7 @@ lie in different rows. An index that comes from memory or from an unknown functi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -25,6 +25,7 @@ _DEEPEST = 12
 _POINTER_WORD = re.compile(r"[A-Za-z_]\w*")
 _DEREFERENCE = re.compile(r"\*\s*(?:reinterpret_cast\s*<[^<>]*>\s*\(|\(\s*(?:const\s+)?\w+\s*\*\s*\))\s*\(?\s*&?\s*$")
 _POINTER_SUM = re.compile(r"(?<![\w)\]])\s*\*\s*(?:reinterpret_cast\s*<[^<>]*>\s*)?\(")
+_CAST = re.compile(r"(?<!\*)(?<!\*\s)\breinterpret_cast\s*<[^<>]*>\s*\(")
 _STATEMENT_BEFORE = re.compile(r"(?:^|[;{}(,=+\-<>?:&|!]|\breturn)\s*$")
 _ADDRESS_OF = re.compile(r"(?<!&)&\s*$")
 _LOAD_CALL = re.compile(r"__ld\w+\s*\(\s*&\s*$")
@@ -33,6 +34,16 @@ _ATOMIC_CALL = re.compile(r"\batomic[A-Z]\w*\s*\(\s*&?\s*$")
 _VECTOR = re.compile(r"\b(?:float|u?int|half|double)([248])\b")
 
 Kind = Literal["load", "store", "atomic"]
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place in the text that names a global address: `pointer` + `index`, from `start` to `end`."""
+
+    pointer: str
+    index: str
+    start: int
+    end: int
 
 
 @dataclass(frozen=True)
@@ -80,49 +91,80 @@ class GlobalAccesses:
     @cached_property
     def all(self) -> tuple[Access, ...]:
         """Every access, in the order of the text."""
-        text, found = self.scope.text, []
+        if not self.pointers:
+            return ()
         names = "|".join(map(re.escape, self.pointers))
-        for match in re.finditer(rf"(?<![\w.])({names})\s*\[", text) if names else ():
+        sites = [*self._subscripts(names), *self._dereferences(names), *self._cast_subscripts(), *self._sums()]
+        found = [access for site in sites for access in self._at(site)]
+        return tuple(sorted(found, key=lambda access: access.start))
+
+    def _subscripts(self, names: str) -> Iterator[Site]:
+        """`x[index]`"""
+        text = self.scope.text
+        for match in re.finditer(rf"(?<![\w.])({names})\s*\[", text):
             close = closing(text, match.end() - 1)
             if close >= 0 and not self._declares(match.start()):
-                found += self._at(match[1], text[match.end() : close], match.start(), close + 1)
-        for match in re.finditer(rf"\*\s*({names})\b(?!\s*\[)", text) if names else ():
+                yield Site(match[1], text[match.end() : close], match.start(), close + 1)
+
+    def _dereferences(self, names: str) -> Iterator[Site]:
+        """`*x`"""
+        text = self.scope.text
+        for match in re.finditer(rf"\*\s*({names})\b(?!\s*\[)", text):
             if _STATEMENT_BEFORE.search(text[max(0, match.start() - 40) : match.start()]):
-                found += self._at(match[1], "0", match.start(1), match.end())
-        for match in _POINTER_SUM.finditer(text):
+                yield Site(match[1], "0", match.start(1), match.end())
+
+    def _cast_subscripts(self) -> Iterator[Site]:
+        """`reinterpret_cast<float4*>(x + offset)[index]`"""
+        text = self.scope.text
+        for match in _CAST.finditer(text):
             close = closing(text, match.end() - 1)
-            words = _POINTER_WORD.match(text[match.end() : close].lstrip(" (&"))
-            if words and words[0] in self.pointers and "[" not in text[match.end() : close]:
-                start = match.end() + text[match.end() : close].index(words[0])
-                found += self._at(words[0], "0 " + text[start + len(words[0]) : close], start, close + 1)
-        return tuple(sorted(found, key=lambda access: access.start))
+            bracket = re.compile(r"\s*\[").match(text, close + 1) if close >= 0 else None
+            site = self._sum(match.end(), close) if bracket else None
+            if bracket and site:
+                end = closing(text, bracket.end() - 1)
+                yield Site(site.pointer, f"({text[bracket.end() : end]}) + ({site.index})", match.end(), end + 1)
+
+    def _sums(self) -> Iterator[Site]:
+        """`*(x + offset)` and `*reinterpret_cast<float4*>(x + offset)`"""
+        for match in _POINTER_SUM.finditer(self.scope.text):
+            site = self._sum(match.end(), closing(self.scope.text, match.end() - 1))
+            if site:
+                yield site
+
+    def _sum(self, start: int, close: int) -> Site | None:
+        """The pointer and offset of `x + offset` between the brackets; None when it starts with no global pointer."""
+        inside = self.scope.text[start : max(start, close)]
+        word = _POINTER_WORD.match(inside.lstrip(" (&"))
+        if word is None or word[0] not in self.pointers or "[" in inside:
+            return None
+        at = start + inside.index(word[0])
+        return Site(word[0], f"0 {inside[at - start + len(word[0]) :]}", at, close + 1)
 
     def _declares(self, start: int) -> bool:
         """Whether the place takes an address for a pointer variable instead of accessing memory."""
         statement = self.scope.text[max(self.scope.text.rfind(c, 0, start) for c in ";{}(,") + 1 : start]
         return bool(re.search(r"\*\s*(?:const\s+)?(?:__restrict__\s+)?\w+\s*=\s*&\s*$", statement))
 
-    def _at(self, pointer: str, index: str, start: int, end: int) -> list[Access]:
-        text = self.scope.text
-        before = text[max(0, start - 160) : start]
-        width = self._width(pointer, before)
+    def _at(self, site: Site) -> list[Access]:
+        """What happens at the site: a load, a store, both (`+=`), an atomic, or nothing (an address is taken)."""
+        text, end = self.scope.text, site.end
+        before = text[max(0, site.start - 160) : site.start]
+        width = self._width(site.pointer, before)
         if _ATOMIC_CALL.search(before):
-            return [Access("atomic", pointer, index, start, width)]
+            return [Access("atomic", site.pointer, site.index, site.start, width)]
+        store = Access("store", site.pointer, site.index, site.start, width)
         if _STORE_CALL.search(before):
-            return [Access("store", pointer, index, start, width)]
+            return [store]
         cast = _DEREFERENCE.search(before)
         if cast:
-            open_at = start - len(before) + cast.start() + cast[0].find("(")
-            close = closing(text, open_at)
+            close = closing(text, site.start - len(before) + cast.start() + cast[0].find("("))
             end = close + 1 if "reinterpret_cast" in cast[0] and close >= end else end
         elif _ADDRESS_OF.search(before) and not _LOAD_CALL.search(before):
             return []
+        load = Access("load", site.pointer, site.index, site.start, width)
         after = re.match(r"[\s)]*(?:\.[xyzw]\s*)?([-+*/|&^]?=(?!=))?", text[end:])
         operator = after[1] if after else None
-        if operator is None:
-            return [Access("load", pointer, index, start, width)]
-        store = Access("store", pointer, index, start, width)
-        return [store] if operator == "=" else [Access("load", pointer, index, start, width), store]
+        return [load] if operator is None else [store] if operator == "=" else [load, store]
 
     def _width(self, pointer: str, before: str) -> int:
         cast = re.search(r"<([^<>]*)>\s*\(\s*&?\s*$|\(([^()]*)\*\s*\)\s*\(?\s*&?\s*$", before)

@@ -18,13 +18,15 @@ _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+([^\n]+)$", re.M)
 _CONSTANT = re.compile(r"\b(?:constexpr|const)\s+(?:static\s+)?(?:unsigned\s+)?(?:int|unsigned|size_t|long long|long)\s+(\w+)"
                        r"\s*=\s*([^;,]+);")
 _TYPE = (r"(?:unsigned\s+long\s+long|unsigned\s+int|unsigned|long\s+long|long|int|short|size_t|ptrdiff_t|u?int(?:8|16|32|64)_t"
-         r"|auto|float|double|half2?|__half2?|__nv_bfloat16|float[234]|double2|u?int[24]|bool|T|scalar_t|acc_t)")
-_DECLARATION = re.compile(rf"(?<![\w.])((?:(?:const|constexpr|static|volatile|register)\s+)*{_TYPE}\b(?:\s+const\b)?)"
-                          r"\s*(?=[*&\w(])")
+         r"|auto|float|double|half2?|__half2?|__nv_bfloat16|float[234]|double2|u?int[24]|bool|T|scalar_t|acc_t{structs})")
+_DECLARATION = (r"(?<![\w.])((?:(?:const|constexpr|static|volatile|register)\s+)*" + _TYPE + r"\b(?:\s+const\b)?)"
+                r"\s*(?=[*&\w(])")
+_STRUCT = re.compile(r"\bstruct\s+(?:__align__\s*\([^)]*\)\s*|alignas\s*\([^)]*\)\s*)?(\w+)\s*\{")
 _SHARED = re.compile(r"__shared__\s+(?:__align__\s*\([^)]*\)\s*|alignas\s*\([^)]*\)\s*)*([^;=]+)")
 _DECLARATOR = re.compile(r"^\s*(?P<stars>[*&\s]*(?:const\s+)?(?:__restrict__\s+)?)(?P<name>[A-Za-z_]\w*)\s*"
-                         r"(?P<extents>(?:\[[^\]]*\]\s*)*)(?:=\s*(?P<value>.*)|\((?P<construct>.*)\)|\{(?P<braces>.*)\})?$", re.S)
-_FLOATS = re.compile(r"\b(?:float|double|half|__half|T|scalar_t|acc_t|auto|float[234]|half2|__half2)\b")
+                         r"(?P<extents>(?:\[[^\]]*\]\s*)*)"
+                         r"(?:=\s*(?P<value>.*)|\((?P<construct>.*)\)|\{(?P<braces>.*)\})?$", re.S)
+_INTEGERS = re.compile(r"\b(?:unsigned|long|int|short|size_t|ptrdiff_t|u?int(?:8|16|32|64)_t|u?int[24]|bool)\b")
 _CALL = r"(?<![\w.])({names})\s*(<[^<>;(){{}}]*>)?\s*\("
 _MOST_INLINED = 200_000
 _DEEPEST = 8
@@ -45,8 +47,8 @@ class Declaration:
 
     @property
     def is_float(self) -> bool:
-        """Whether it holds floating-point values (or values of a template type)."""
-        return bool(_FLOATS.search(self.type)) and not self.is_pointer
+        """Whether it holds floating-point values: any type that is not known for integers, structs included."""
+        return not _INTEGERS.search(self.type) and not self.is_pointer
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,8 @@ class KernelScope:
     def declarations(self) -> Mapping[str, tuple[Declaration, ...]]:
         """Local variables by name, in the order of the text; shared arrays are not among them."""
         found: dict[str, list[Declaration]] = {}
-        for match in _DECLARATION.finditer(self.text):
+        structs = "".join(f"|{name}" for name in _STRUCT.findall(self.cuda.masked))
+        for match in re.finditer(_DECLARATION.replace("{structs}", structs), self.text):
             if re.search(r"__shared__[^;{}]*$", self.text[max(0, match.start() - 120) : match.start()]):
                 continue
             for declarator in split_top_level(_declarators(self.text, match.end())):

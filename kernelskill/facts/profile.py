@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
+from evaluator.simulator.occupancy import occupancy
 from evaluator.types import DeviceSpec, Evaluation, KernelResources, LaunchRecord
-from kernelskill.facts.occupancy import occupancy
 from kernelskill.facts.table import FactError, FactTable
 from kernelskill.model import Provenance
 from kernelskill.vocabulary import lookup
 
-_SECTOR_BYTES = 32
 _WARP = 32
+_NOT_FACTS = {"l2_bytes"}
+"""Counts of a launch that only enter a solution's sums."""
 
 
 def target_launch(launches: Sequence[LaunchRecord]) -> LaunchRecord | None:
@@ -36,8 +37,10 @@ def add_profile_facts(table: FactTable, evaluation: Evaluation, target: LaunchRe
     if target is None:
         return
     _add_geometry(table, target, device, resources)
-    for name, value in target.counts.items():
-        table.add(name, value, count_provenance(name))
+    for name in sorted(target.counts.keys() - _NOT_FACTS):
+        table.add(name, target.counts[name], count_provenance(name))
+    for name, word in target.text.items():
+        table.add(name, word, count_provenance(name))
     if evaluation.environment.simulated:
         table.add("kernel_launches", len(evaluation.launches), "simulated")
         _add_times(table, evaluation, target)
@@ -69,11 +72,10 @@ def _add_geometry(table: FactTable, launch: LaunchRecord, device: DeviceSpec, re
     shared = resources.static_shared_bytes + launch.dynamic_shared_bytes
     table.add("shared_bytes_per_block", shared, "simulated")
     resident = occupancy(device, threads, resources.registers, shared, blocks)
-    if resident is not None:
-        table.add("blocks_per_sm", resident.blocks_per_sm, "simulated")
-        table.add("theoretical_occupancy_pct", resident.percent, "simulated")
-        table.add("occupancy_limiter", resident.limiter, "simulated")
-        table.add("waves_per_sm", blocks / (resident.blocks_per_sm * device.sm_count), "simulated")
+    table.add("blocks_per_sm", resident.blocks_per_sm, "simulated")
+    table.add("theoretical_occupancy_pct", resident.theoretical_pct, "simulated")
+    table.add("occupancy_limiter", resident.limiter, "simulated")
+    table.add("waves_per_sm", blocks / (resident.blocks_per_sm * device.sm_count), "simulated")
 
 
 def _add_times(table: FactTable, evaluation: Evaluation, target: LaunchRecord) -> None:
@@ -85,26 +87,16 @@ def _add_times(table: FactTable, evaluation: Evaluation, target: LaunchRecord) -
     own = sum(launch.time_us or 0.0 for launch in launches if launch.kernel == target.kernel)
     if total > 0:
         table.add("kernel_time_share_pct", 100.0 * own / total, "modelled")
-    table.add("time_limiter", _limiter(evaluation, target), "modelled")
     overheads = [launch.terms_us["launch"] for launch in launches if "launch" in launch.terms_us]
     if evaluation.time is not None and evaluation.time.time_us > 0 and len(overheads) == len(launches):
         table.add("launch_overhead_pct", min(100.0, 100.0 * sum(overheads) / evaluation.time.time_us), "modelled")
-
-
-def _limiter(evaluation: Evaluation, target: LaunchRecord) -> str | None:
-    """The dominating term: the model's own verdict for a single launch, else the target's largest term."""
-    if len(evaluation.launches) == 1 and evaluation.time is not None and evaluation.time.limiter:
-        return evaluation.time.limiter
-    spec = lookup("time_limiter")
-    known = {k: v for k, v in target.terms_us.items() if spec is not None and k in spec.values and k != "sm"}
-    return max(known, key=lambda k: known[k]) if known else None
 
 
 def _add_traffic(table: FactTable, launches: Sequence[LaunchRecord]) -> None:
     """Sums over every launch, each only where every launch knows its part."""
     moved, outputs = table.number("task_bytes"), table.number("task_output_elements")
     dram = _total(launches, lambda c: c["dram_bytes"])
-    l2 = _total(launches, _l2_bytes)
+    l2 = _total(launches, lambda c: c["l2_bytes"])
     lanes = _total(launches, lambda c: c["instructions_executed"] * _WARP * c["warp_execution_efficiency_pct"] / 100.0)
     if moved:
         table.add("dram_traffic_ratio", None if dram is None else dram / moved, "modelled")
@@ -118,10 +110,3 @@ def _total(launches: Sequence[LaunchRecord], part: Callable[[Mapping[str, float]
         return sum(part(launch.counts) for launch in launches)
     except KeyError:
         return None
-
-
-def _l2_bytes(counts: Mapping[str, float]) -> float:
-    """Sectors that pass L1: load sectors that miss it and all store sectors (L1 is write-through)."""
-    loads = counts["global_load_requests"] * counts.get("global_load_sectors_per_request", 0.0)
-    stores = counts["global_store_requests"] * counts.get("global_store_sectors_per_request", 0.0)
-    return _SECTOR_BYTES * (loads * (1.0 - counts["l1_hit_rate_pct"] / 100.0) + stores)

@@ -18,9 +18,16 @@ _FOLDING_CALL = re.compile(r"\b(?:f?(?:max|min)f?|__h(?:max|min|fma)\w*|__fmaf?_
 _TENSOR_FOLD = re.compile(r"\bmma_sync\s*\(")
 _ATOMIC = re.compile(r"\batomic[A-Z]\w*\s*\(")
 _PLACE = r"([A-Za-z_]\w*)\s*((?:\[[^\]]*\]\s*)*)"
-_UPDATE = re.compile(rf"(?<![\w.\]]){_PLACE}(?:\.[xyzw]\s*)?([-+*/|&^]?=)(?!=)\s*([^;]*)")
+_UPDATE = re.compile(rf"(?<![\w.\]]){_PLACE}(?:\.\w+\s*)?([-+*/|&^]?=)(?!=)\s*([^;]*)")
 _EXPONENTIAL = r"(?:__)?exp(?:2|10)?f?\s*\("
 _HALVING = re.compile(r"(?:>>=|/=|<<=|\*=)\s*\w+|=\s*\w+\s*(?:>>|/|\*|<<)\s*[12]")
+_PROBE = (256, 4, 1)
+_NEIGHBOURS = (Thread((0, 0, 0), _PROBE, (2, 1, 1)), Thread((0, 0, 0), _PROBE, (1, 2, 1)), Thread((1, 0, 0), _PROBE),
+               Thread((0, 1, 0), _PROBE))
+"""The next blocks and threads: they read another row where the kernel gives rows to blocks or threads."""
+_OTHER_PLACES = (*_NEIGHBOURS, Thread((255, 3, 0), _PROBE), Thread((0, 0, 0), _PROBE, (900_000, 1, 1)),
+                 Thread((0, 0, 0), _PROBE, (1, 60_000, 1)))
+"""Also threads far away: they read other data unless it is the same for all, as a bias is."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +54,11 @@ def add_reduction_features(table: FactTable, scope: KernelScope, accesses: Globa
     table.add("register_tile_elements", _register_tile(scope, loop), "source")
     if style == "none" or family in ("elementwise", "transpose"):
         return
-    rows = [a for a in accesses.all if a.kind == "load" and _depends_on_row(accesses, a)]
-    table.add("input_passes", _passes(scope, accesses, rows) if rows else None, "source")
+    loads = [a for a in accesses.all if a.kind == "load"]
+    reads = [a for a in loads if _moves(accesses, a, _OTHER_PLACES)]
+    table.add("input_passes", _passes(scope, accesses, reads) if reads else None, "source")
     if family in ("row_reduction", "") and block is not None:
+        rows = [a for a in loads if _moves(accesses, a, _NEIGHBOURS)]
         table.add("threads_per_row", _threads_per_row(accesses, rows, block), "source")
 
 
@@ -76,14 +85,22 @@ def _is_fold(update: Accumulation) -> bool:
 
 
 def _has_reduction_loop(scope: KernelScope, accesses: GlobalAccesses) -> bool:
-    """A loop of unknown length, or one that reads global memory, accumulates something that is no shuffle."""
+    """A loop of unknown length, or one that reads global memory or a register array, accumulates what is no shuffle."""
     for loop in scope.loops:
         folds = [a for a in accumulations(scope, loop) if not _SHUFFLE.search(a.value)]
+        if any(_reads_register_array(scope, fold) for fold in folds):
+            return True
         reads = any(a.kind == "load" and loop.body_start <= a.start < loop.end for a in accesses.all)
         open_ended = trip_count(loop, scope.constants.get) is None and not _HALVING.search(loop.step)
         if _TENSOR_FOLD.search(scope.text, loop.body_start, loop.end) or (folds and (reads or open_ended)):
             return True
     return False
+
+
+def _reads_register_array(scope: KernelScope, fold: Accumulation) -> bool:
+    """`sum += cache[j]`: the loop runs over elements that the thread keeps in a local array."""
+    declared = [scope.declared(name, fold.position) for name in re.findall(r"([A-Za-z_]\w*)\s*\[", fold.value)]
+    return any(d is not None and d.is_float and bool(d.extents) for d in declared)
 
 
 def _style(scope: KernelScope, shuffles: bool, loop: bool) -> str:
@@ -143,13 +160,10 @@ def _register_tile(scope: KernelScope, reduces: bool) -> int | None:
     return max(sizes, default=None) if reduces else None
 
 
-def _depends_on_row(accesses: GlobalAccesses, access: Access) -> bool:
-    """Whether another block or thread reads far away; an address the text does not show counts as such."""
-    shape = (256, 4, 1)
-    here = accesses.address(access, Thread((0, 0, 0), shape))
-    others = [Thread((0, 0, 0), shape, (2, 1, 1)), Thread((0, 0, 0), shape, (1, 2, 1)), Thread((1, 0, 0), shape),
-              Thread((0, 1, 0), shape)]
-    far = [accesses.address(access, thread) for thread in others]
+def _moves(accesses: GlobalAccesses, access: Access, places: tuple[Thread, ...]) -> bool:
+    """Whether one of the threads reads far from the first; an address the text does not show counts as such."""
+    here = accesses.address(access, Thread((0, 0, 0), _PROBE))
+    far = [accesses.address(access, place) for place in places]
     return here is None or any(there is None or abs(there - here) >= FAR for there in far)
 
 

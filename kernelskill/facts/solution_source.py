@@ -14,10 +14,11 @@ def _words(text: str) -> frozenset[str]:
 
 _FREE_OF_COMPUTATION = _words("""
     empty empty_like empty_strided zeros zeros_like ones ones_like full full_like tensor as_tensor asarray array
-    ascontiguousarray asfortranarray from_dlpack from_numpy frombuffer asnumpy device dtype float16 float32 float64 int8 int16 int32 int64 uint8
-    uint16 uint32 uint64 bool_ bfloat16 RawKernel RawModule Size Tensor ndarray is_tensor no_grad inference_mode reshape
-    broadcast_to expand_dims squeeze unsqueeze view_as get_default_dtype Parameter Stream ExternalStream Device Event
-    get_array_module is_contiguous iscontiguous numel ndim isscalar result_type memory_format Generator
+    ascontiguousarray asfortranarray from_dlpack from_numpy frombuffer asnumpy device dtype float16 float32 float64 int8
+    int16 int32 int64 uint8 uint16 uint32 uint64 bool_ bfloat16 RawKernel RawModule Size Tensor ndarray is_tensor
+    no_grad inference_mode reshape broadcast_to expand_dims squeeze unsqueeze view_as get_default_dtype Parameter Stream
+    ExternalStream Device Event get_array_module is_contiguous iscontiguous numel ndim isscalar result_type
+    memory_format Generator
 """)
 _FREE_MODULES = _words("cuda utils library autograd jit backends version testing random runtime compiler")
 _COMPUTING_METHODS = _words("""
