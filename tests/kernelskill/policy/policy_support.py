@@ -56,8 +56,15 @@ def fact(name, value):
 def python(code, *flags, timeout=60, **environment):
     """Runs code in a fresh interpreter: return code (negative: a signal; None: it hung) and what it printed."""
     try:
-        done = subprocess.run([sys.executable, *flags, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=timeout,
-                              env={"PYTHONPATH": str(ROOT), "PATH": "", **environment}, check=False)
+        done = subprocess.run(
+            [sys.executable, *flags, "-c", code],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env={"PYTHONPATH": str(ROOT), "PATH": "", **environment},
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         return None, ""
     return done.returncode, done.stdout.strip() + done.stderr.strip()

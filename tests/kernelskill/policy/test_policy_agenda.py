@@ -32,20 +32,34 @@ def test_no_rules():
 
 
 def test_one_sentence():
-    selection = select([rule("propose_tiling", propose("shared_memory_tiling", {"low": 2.4, "high": 4}),
-                             because="94 % of DRAM peak is used.")], {})
-    assert selection.reason == ("shared_memory_tiling: expected 3.2x, proposed by propose_tiling "
-                                "because 94 % of DRAM peak is used.")
+    selection = select(
+        [
+            rule(
+                "propose_tiling", propose("shared_memory_tiling", {"low": 2.4, "high": 4}), because="94 % of DRAM peak is used."
+            )
+        ],
+        {},
+    )
+    assert selection.reason == (
+        "shared_memory_tiling: expected 3.2x, proposed by propose_tiling because 94 % of DRAM peak is used."
+    )
 
 
 def test_without_a_because_the_facts_stand_in():
-    assert select([rule("r", propose("a", 2), evidence="time_us = 4")], {}).reason == \
-        "a: expected 2x, proposed by r because time_us = 4"
+    assert (
+        select([rule("r", propose("a", 2), evidence="time_us = 4")], {}).reason
+        == "a: expected 2x, proposed by r because time_us = 4"
+    )
 
 
 def test_stop_goes_before_everything():
-    selection = select([rule("p", propose("a", 9), priority=999), rule("end", {"stop": "near_speed_of_light"}, priority=1,
-                                                                       because="it is fast.", evidence="headroom = 1.02")], {})
+    selection = select(
+        [
+            rule("p", propose("a", 9), priority=999),
+            rule("end", {"stop": "near_speed_of_light"}, priority=1, because="it is fast.", evidence="headroom = 1.02"),
+        ],
+        {},
+    )
     assert (selection.chosen, selection.stop_reason) == (None, "near_speed_of_light")
     assert selection.reason == "near_speed_of_light: stop by end because it is fast."
     assert fates(selection) == {"a": ("stopped", "the run ends: near_speed_of_light by end (headroom = 1.02)")}
@@ -57,7 +71,9 @@ def test_the_stop_of_highest_priority_names_the_reason():
 
 
 def test_veto():
-    selection = select([rule("p", propose("a", 9), propose("b", 2)), rule("v", {"veto": "a"}, evidence="failed_here.a = 1")], {})
+    selection = select(
+        [rule("p", propose("a", 9), propose("b", 2)), rule("v", {"veto": "a"}, evidence="failed_here.a = 1")], {}
+    )
     assert selection.chosen.method == "b"
     assert fates(selection)["a"] == ("vetoed", "vetoed by v (failed_here.a = 1)")
 
@@ -69,8 +85,10 @@ def test_everything_vetoed():
 
 @pytest.mark.parametrize("applied", [True, False])
 def test_a_requirement_waits_until_the_first_was_applied(applied):
-    rules = [rule("p", propose("register_blocking", 9), propose("other", 1.1)),
-             rule("q", {"require": "shared_memory_tiling", "before": "register_blocking"})]
+    rules = [
+        rule("p", propose("register_blocking", 9), propose("other", 1.1)),
+        rule("q", {"require": "shared_memory_tiling", "before": "register_blocking"}),
+    ]
     selection = select(rules, {"applied.shared_memory_tiling": applied})
     assert selection.chosen.method == ("register_blocking" if applied else "other")
     if not applied:
@@ -87,8 +105,11 @@ def test_a_preference_counts_only_between_candidates():
 
 
 def test_preferences_chain():
-    rules = [rule("p", propose("a", 1.1), propose("b", 2), propose("c", 3)), rule("f", {"prefer": "a", "over": "b"}),
-             rule("g", {"prefer": "b", "over": "c"})]
+    rules = [
+        rule("p", propose("a", 1.1), propose("b", 2), propose("c", 3)),
+        rule("f", {"prefer": "a", "over": "b"}),
+        rule("g", {"prefer": "b", "over": "c"}),
+    ]
     assert select(rules, {}).chosen.method == "a"
     assert [fate for fate, _ in fates(select(rules, {})).values()] == ["chosen", "beaten", "beaten"]
 
@@ -112,11 +133,19 @@ def test_gain_then_name():
 
 
 def test_a_method_ranks_by_its_best_proposal():
-    rules = [rule("weak", propose("a", 9), priority=100), rule("strong", propose("a", 2, params={"tile": 32}), priority=700),
-             rule("other", propose("b", 5), priority=600)]
+    rules = [
+        rule("weak", propose("a", 9), priority=100),
+        rule("strong", propose("a", 2, params={"tile": 32}), priority=700),
+        rule("other", propose("b", 5), priority=600),
+    ]
     best = select(rules, {}).candidates[0]
     assert (best.method, best.priority, best.expected_gain, best.proposed_by, best.params) == (
-        "a", 700, 2.0, ("strong", "weak"), {"tile": 32})
+        "a",
+        700,
+        2.0,
+        ("strong", "weak"),
+        {"tile": 32},
+    )
 
 
 def test_headroom_caps_the_gain():
@@ -131,7 +160,8 @@ actions = st.one_of(
     st.builds(lambda m: {"veto": m}, st.sampled_from(METHODS)),
     st.builds(lambda m, n: {"prefer": m, "over": n}, st.sampled_from(METHODS), st.sampled_from(METHODS)),
     st.builds(lambda m, n: {"require": m, "before": n}, st.sampled_from(METHODS), st.sampled_from(METHODS)),
-    st.builds(lambda: {"stop": "x"}))
+    st.builds(lambda: {"stop": "x"}),
+)
 
 
 @given(st.lists(st.tuples(st.lists(actions, min_size=1, max_size=3), st.integers(0, 2)), max_size=4))

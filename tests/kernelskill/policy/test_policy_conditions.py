@@ -15,21 +15,34 @@ from kernelskill.policy.schema import Condition, Test
 
 CONDITION = TypeAdapter(Condition)
 leaves = st.one_of(
-    st.builds(lambda op, value: {"fact": "time_us", "op": op, "value": value},
-              st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), st.integers(0, 3)),
-    st.builds(lambda low, high: {"fact": "time_us", "op": "between", "value": [low, high]}, st.integers(0, 3), st.integers(0, 3)),
-    st.builds(lambda op, value: {"fact": "task_family", "op": op, "value": value}, st.sampled_from(["in", "not_in"]),
-              st.lists(st.sampled_from(["matmul", "transpose"]), min_size=1, max_size=2)),
+    st.builds(
+        lambda op, value: {"fact": "time_us", "op": op, "value": value},
+        st.sampled_from(["==", "!=", "<", "<=", ">", ">="]),
+        st.integers(0, 3),
+    ),
+    st.builds(
+        lambda low, high: {"fact": "time_us", "op": "between", "value": [low, high]}, st.integers(0, 3), st.integers(0, 3)
+    ),
+    st.builds(
+        lambda op, value: {"fact": "task_family", "op": op, "value": value},
+        st.sampled_from(["in", "not_in"]),
+        st.lists(st.sampled_from(["matmul", "transpose"]), min_size=1, max_size=2),
+    ),
     st.builds(lambda op: {"fact": "time_us", "op": op}, st.sampled_from(["missing", "exists"])),
     st.builds(lambda op, value: {"fact": "d.x", "op": op, "value": value}, st.sampled_from(["==", "!="]), st.booleans()),
     st.builds(lambda op: {"fact": "d.x", "op": op}, st.sampled_from(["missing", "exists"])),
 )
-trees = st.recursive(leaves, lambda inner: st.builds(
-    lambda key, children: {key: children}, st.sampled_from(["all", "any", "none"]), st.lists(inner, min_size=1, max_size=3)),
-    max_leaves=6)
+trees = st.recursive(
+    leaves,
+    lambda inner: st.builds(
+        lambda key, children: {key: children}, st.sampled_from(["all", "any", "none"]), st.lists(inner, min_size=1, max_size=3)
+    ),
+    max_leaves=6,
+)
 WORLDS = [
     {name: value for name, value in (("time_us", number), ("task_family", family), ("d.x", derived)) if value is not None}
-    for number, family, derived in itertools.product([None, 0, 1, 2, 3], [None, "matmul", "transpose"], [None, True])]
+    for number, family, derived in itertools.product([None, 0, 1, 2, 3], [None, "matmul", "transpose"], [None, True])
+]
 
 
 def by_normal_form(tree, world):
@@ -69,8 +82,9 @@ def test_verdict_of_one_comparison(leaf):
         assert (said == "fails") == by_oracle({"none": [leaf]}, world)
 
 
-literals = st.builds(lambda op, value: Literal("time_us", op, value), st.sampled_from(["==", "!=", "<", "<=", ">", ">="]),
-                     st.integers(0, 3)) | st.builds(lambda op: Literal("time_us", op), st.sampled_from(["exists", "absent"]))
+literals = st.builds(
+    lambda op, value: Literal("time_us", op, value), st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), st.integers(0, 3)
+) | st.builds(lambda op: Literal("time_us", op), st.sampled_from(["exists", "absent"]))
 NUMBERS = [{}, *({"time_us": n / 2} for n in range(-2, 9))]
 
 
@@ -84,8 +98,16 @@ def test_implication_is_never_wrong(one, other):
         assert not any(first and second for first, second in both)
 
 
-@pytest.mark.parametrize(("one", "other"), [((">=", 60), (">=", 50)), ((">", 5), ("!=", 5)), (("==", 3), ("<", 4)),
-                                            (("<", 2), ("<=", 2)), (("<=", 1), ("exists", None))])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ((">=", 60), (">=", 50)),
+        ((">", 5), ("!=", 5)),
+        (("==", 3), ("<", 4)),
+        (("<", 2), ("<=", 2)),
+        (("<=", 1), ("exists", None)),
+    ],
+)
 def test_implication_sees_the_plain_cases(one, other):
     assert implies(Literal("x", *one), Literal("x", *other))
 
@@ -93,23 +115,40 @@ def test_implication_sees_the_plain_cases(one, other):
 def test_every_comparison_has_its_path():
     tree = {"all": [{"fact": "a"}, {"none": [{"any": [{"fact": "b"}, {"fact": "c"}]}]}]}
     assert [(where, test.fact) for where, test in conditions.tests(CONDITION.validate_python(tree))] == [
-        (("when", "all", 0), "a"), (("when", "all", 1, "none", 0, "any", 0), "b"), (("when", "all", 1, "none", 0, "any", 1), "c")]
+        (("when", "all", 0), "a"),
+        (("when", "all", 1, "none", 0, "any", 0), "b"),
+        (("when", "all", 1, "none", 0, "any", 1), "c"),
+    ]
 
 
-@pytest.mark.parametrize(("test", "plain", "negated"), [
-    ({"fact": "time_us", "op": ">=", "value": 60}, "time_us >= 60", "time_us < 60"),
-    ({"fact": "uses_restrict"}, "uses_restrict", "not uses_restrict"),
-    ({"fact": "uses_restrict", "value": False}, "not uses_restrict", "uses_restrict"),
-    ({"fact": "f", "op": "in", "value": ["a", "b"]}, "f in [a, b]", "f not in [a, b]"),
-    ({"fact": "f", "op": "missing"}, "f not known", "f known"),
-    ({"fact": "f", "op": "<", "value": {"fact": "device_sm"}}, "f < device_sm", "f >= device_sm"),
-])
+@pytest.mark.parametrize(
+    ("test", "plain", "negated"),
+    [
+        ({"fact": "time_us", "op": ">=", "value": 60}, "time_us >= 60", "time_us < 60"),
+        ({"fact": "uses_restrict"}, "uses_restrict", "not uses_restrict"),
+        ({"fact": "uses_restrict", "value": False}, "not uses_restrict", "uses_restrict"),
+        ({"fact": "f", "op": "in", "value": ["a", "b"]}, "f in [a, b]", "f not in [a, b]"),
+        ({"fact": "f", "op": "missing"}, "f not known", "f known"),
+        ({"fact": "f", "op": "<", "value": {"fact": "device_sm"}}, "f < device_sm", "f >= device_sm"),
+    ],
+)
 def test_words_of_a_comparison(test, plain, negated):
     parsed = Test.model_validate(test)
     assert (phrase(parsed), phrase(parsed, negated=True)) == (plain, negated)
 
 
-@pytest.mark.parametrize(("value", "text"), [(94.32999, "94.33"), (16.0, "16"), (True, "true"), (1e-05, "1e-05"), ("x", "x"),
-                                             (None, "unknown"), (3, "3"), (123456.7, "1.235e+05")])
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (94.32999, "94.33"),
+        (16.0, "16"),
+        (True, "true"),
+        (1e-05, "1e-05"),
+        ("x", "x"),
+        (None, "unknown"),
+        (3, "3"),
+        (123456.7, "1.235e+05"),
+    ],
+)
 def test_values_as_people_write_them(value, text):
     assert show(value) == text

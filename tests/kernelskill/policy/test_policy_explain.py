@@ -35,8 +35,14 @@ rules:
     when: {fact: registers_per_thread, op: between, value: [200, 255]}
     then: [{veto: launch_tuning}]
 """
-GIVEN = {"dram_throughput_pct": 94.3, "vector_load_bytes": 4, "uses_shared_memory": False, "spill_bytes": 0, "uses_restrict": True,
-         "registers_per_thread": 210}
+GIVEN = {
+    "dram_throughput_pct": 94.3,
+    "vector_load_bytes": 4,
+    "uses_shared_memory": False,
+    "spill_bytes": 0,
+    "uses_restrict": True,
+    "registers_per_thread": 210,
+}
 
 
 @pytest.fixture(name="book")
@@ -46,11 +52,14 @@ def _book(tmp_path):
 
 def test_one_line(book):
     assert why(Policy(book).decide(facts(GIVEN)), "line") == (
-        "vectorized_access: expected 1.2x, proposed by widen because bottleneck.dram = true, vector_load_bytes = 4")
+        "vectorized_access: expected 1.2x, proposed by widen because bottleneck.dram = true, vector_load_bytes = 4"
+    )
 
 
 def test_the_rules_that_mattered(book):
-    assert why(Policy(book).decide(facts(GIVEN))) == """\
+    assert (
+        why(Policy(book).decide(facts(GIVEN)))
+        == """\
 vectorized_access: expected 1.2x, proposed by widen because bottleneck.dram = true, vector_load_bytes = 4
 rules that mattered:
   dram_bound [dram_throughput_pct = 94.3]
@@ -61,6 +70,7 @@ rules that mattered:
 candidates:
   vectorized_access: chosen, the only candidate left
   register_blocking: beaten, vectorized_access is preferred by no_blocks_yet (uses_shared_memory = false, spill_bytes = 0)"""
+    )
 
 
 def test_everything(book):
@@ -74,13 +84,16 @@ def test_everything(book):
 def test_why_not_a_candidate(book):
     assert why_not(Policy(book).decide(facts(GIVEN)), "register_blocking", book) == (
         "register_blocking: beaten, vectorized_access is preferred by no_blocks_yet "
-        "(uses_shared_memory = false, spill_bytes = 0)\n  proposed by no_blocks_yet")
+        "(uses_shared_memory = false, spill_bytes = 0)\n  proposed by no_blocks_yet"
+    )
     assert why_not(Policy(book).decide(facts(GIVEN)), "vectorized_access", book).startswith("vectorized_access: chosen")
 
 
 def test_why_not_proposed_names_value_margin_and_what_is_unknown(book, tmp_path):
     decision = Policy(book).decide(facts(dram_throughput_pct=41.2, task_family="matmul", uses_shared_memory=True))
-    assert why_not(decision, "shared_memory_tiling", book) == f"""\
+    assert (
+        why_not(decision, "shared_memory_tiling", book)
+        == f"""\
 shared_memory_tiling was not proposed:
   tile ({tmp_path}/rules.yaml:12:9)
     needs bottleneck.dram, which no rule derived
@@ -89,13 +102,15 @@ shared_memory_tiling was not proposed:
     one of:
     - needs stall_barrier_pct > 10; stall_barrier_pct is unknown: needs ncu
     - needs not uses_shared_memory; it is true"""
+    )
 
 
 def test_why_not_a_negated_condition(book):
     decision = Policy(book).decide(facts(uses_shared_memory=True))
     assert why_not(decision, "register_blocking", book).splitlines()[2:] == [
         "    needs not uses_shared_memory; it is true",
-        "    needs spill_bytes <= 0; spill_bytes is unknown: needs ptxas"]
+        "    needs spill_bytes <= 0; spill_bytes is unknown: needs ptxas",
+    ]
 
 
 def test_why_not_when_no_rule_proposes_it(book):
@@ -115,7 +130,9 @@ def test_exactly_on_the_threshold(book):
 
 
 def test_absence_that_is_not_given(tmp_path):
-    book = book_of(tmp_path / "x", RULES + "  - id: calm\n    when: {none: [{fact: bottleneck.dram}]}\n"
-                                           "    then: [{propose: launch_tuning}]\n")
+    book = book_of(
+        tmp_path / "x",
+        RULES + "  - id: calm\n    when: {none: [{fact: bottleneck.dram}]}\n    then: [{propose: launch_tuning}]\n",
+    )
     decision = Policy(book).decide(facts(dram_throughput_pct=70))
     assert "needs not bottleneck.dram, but bottleneck.dram was derived" in why_not(decision, "launch_tuning", book)

@@ -25,59 +25,107 @@ numbers = st.one_of(st.integers(-3, 3), st.sampled_from([1e-05, 1e22, 0.1, 2.5, 
 
 
 def measured():
-    number = st.builds(lambda f, op, v: {"fact": f, "op": op, "value": v}, st.sampled_from(NUMBERS),
-                       st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), numbers)
-    between = st.builds(lambda f, a, b: {"fact": f, "op": "between", "value": [a, b]}, st.sampled_from(NUMBERS), numbers, numbers)
-    device = st.builds(lambda f, op: {"fact": f, "op": op, "value": {"fact": "device_sm"}}, st.sampled_from(NUMBERS),
-                       st.sampled_from(["<", "<=", ">", ">="]))
-    flag = st.builds(lambda f, op, v: {"fact": f, "op": op, "value": v}, st.sampled_from(FLAGS), st.sampled_from(["==", "!="]),
-                     st.booleans())
-    text = st.sampled_from(sorted(TEXTS)).flatmap(lambda f: st.one_of(
-        st.builds(lambda op, v: {"fact": f, "op": op, "value": v}, st.sampled_from(["==", "!="]), st.sampled_from(TEXTS[f])),
-        st.builds(lambda op, v: {"fact": f, "op": op, "value": v}, st.sampled_from(["in", "not_in"]),
-                  st.lists(st.sampled_from(TEXTS[f]), min_size=1, max_size=3))))
-    known = st.builds(lambda f, op: {"fact": f, "op": op}, st.sampled_from([*NUMBERS, *FLAGS, *TEXTS]),
-                      st.sampled_from(["missing", "exists"]))
+    number = st.builds(
+        lambda f, op, v: {"fact": f, "op": op, "value": v},
+        st.sampled_from(NUMBERS),
+        st.sampled_from(["==", "!=", "<", "<=", ">", ">="]),
+        numbers,
+    )
+    between = st.builds(
+        lambda f, a, b: {"fact": f, "op": "between", "value": [a, b]}, st.sampled_from(NUMBERS), numbers, numbers
+    )
+    device = st.builds(
+        lambda f, op: {"fact": f, "op": op, "value": {"fact": "device_sm"}},
+        st.sampled_from(NUMBERS),
+        st.sampled_from(["<", "<=", ">", ">="]),
+    )
+    flag = st.builds(
+        lambda f, op, v: {"fact": f, "op": op, "value": v}, st.sampled_from(FLAGS), st.sampled_from(["==", "!="]), st.booleans()
+    )
+    text = st.sampled_from(sorted(TEXTS)).flatmap(
+        lambda f: st.one_of(
+            st.builds(
+                lambda op, v: {"fact": f, "op": op, "value": v}, st.sampled_from(["==", "!="]), st.sampled_from(TEXTS[f])
+            ),
+            st.builds(
+                lambda op, v: {"fact": f, "op": op, "value": v},
+                st.sampled_from(["in", "not_in"]),
+                st.lists(st.sampled_from(TEXTS[f]), min_size=1, max_size=3),
+            ),
+        )
+    )
+    known = st.builds(
+        lambda f, op: {"fact": f, "op": op}, st.sampled_from([*NUMBERS, *FLAGS, *TEXTS]), st.sampled_from(["missing", "exists"])
+    )
     return st.one_of(number, between, device, flag, text, known)
 
 
 def derived(below):
     """A test of a derived fact that is settled earlier, so that negation stays stratified."""
     names = st.sampled_from([f"d.x{level}" for level in range(below)])
-    return st.one_of(st.builds(lambda f, v: {"fact": f, "value": v}, names, st.booleans()),
-                     st.builds(lambda f, op: {"fact": f, "op": op}, names, st.sampled_from(["missing", "exists"])))
+    return st.one_of(
+        st.builds(lambda f, v: {"fact": f, "value": v}, names, st.booleans()),
+        st.builds(lambda f, op: {"fact": f, "op": op}, names, st.sampled_from(["missing", "exists"])),
+    )
 
 
 def condition(level):
     leaves = st.one_of(measured(), measured(), derived(level)) if level else measured()
-    return st.recursive(leaves, lambda inner: st.builds(
-        lambda key, parts: {key: parts}, st.sampled_from(["all", "all", "any", "none"]), st.lists(inner, min_size=1, max_size=3)),
-        max_leaves=7)
+    return st.recursive(
+        leaves,
+        lambda inner: st.builds(
+            lambda key, parts: {key: parts},
+            st.sampled_from(["all", "all", "any", "none"]),
+            st.lists(inner, min_size=1, max_size=3),
+        ),
+        max_leaves=7,
+    )
 
 
 def rule(level):
     last = level == LEVELS
     method = st.sampled_from(METHODS)
-    action = st.one_of(
-        st.builds(lambda m, g: {"propose": m, "gain": g}, method, st.sampled_from([1.2, 2.0, "headroom"])),
-        st.builds(lambda m: {"veto": m}, method), st.builds(lambda m, n: {"prefer": m, "over": n}, method, method),
-        st.builds(lambda m, n: {"require": m, "before": n}, method, method)) if last else st.just({"derive": f"d.x{level}"})
-    return st.builds(lambda when, then, priority: {"when": when, "then": then, "priority": priority}, condition(level),
-                     st.lists(action, min_size=1, max_size=2), st.integers(0, 999))
+    action = (
+        st.one_of(
+            st.builds(lambda m, g: {"propose": m, "gain": g}, method, st.sampled_from([1.2, 2.0, "headroom"])),
+            st.builds(lambda m: {"veto": m}, method),
+            st.builds(lambda m, n: {"prefer": m, "over": n}, method, method),
+            st.builds(lambda m, n: {"require": m, "before": n}, method, method),
+        )
+        if last
+        else st.just({"derive": f"d.x{level}"})
+    )
+    return st.builds(
+        lambda when, then, priority: {"when": when, "then": then, "priority": priority},
+        condition(level),
+        st.lists(action, min_size=1, max_size=2),
+        st.integers(0, 999),
+    )
 
 
 rule_sets = st.lists(st.integers(0, LEVELS).flatmap(rule), min_size=1, max_size=14)
-fact_sets = st.fixed_dictionaries({}, optional={
-    **dict.fromkeys([*NUMBERS, "device_sm"], numbers), **dict.fromkeys(FLAGS, st.booleans()),
-    **{name: st.sampled_from(values) for name, values in TEXTS.items()}})
+fact_sets = st.fixed_dictionaries(
+    {},
+    optional={
+        **dict.fromkeys([*NUMBERS, "device_sm"], numbers),
+        **dict.fromkeys(FLAGS, st.booleans()),
+        **{name: st.sampled_from(values) for name, values in TEXTS.items()},
+    },
+)
 
 
 def book_of_raw(rules):
-    loaded = [LoadedRule(f"r{i}", Rule.model_validate({"id": f"r{i}", **raw}), {"id": f"r{i}", **raw}, Document("fuzz", None), ())
-              for i, raw in enumerate(rules)]
+    loaded = [
+        LoadedRule(f"r{i}", Rule.model_validate({"id": f"r{i}", **raw}), {"id": f"r{i}", **raw}, Document("fuzz", None), ())
+        for i, raw in enumerate(rules)
+    ]
     names = frozenset(name for rule in loaded for name in rule.derives)
-    small = [rule for rule in loaded if size(rule.rule.when, names) <= MAX_CONJUNCTIONS
-             and all(len({lit.fact for lit in conj}) <= MAX_FACTS // 2 for conj in normal_form(rule.rule.when, names))]
+    small = [
+        rule
+        for rule in loaded
+        if size(rule.rule.when, names) <= MAX_CONJUNCTIONS
+        and all(len({lit.fact for lit in conj}) <= MAX_FACTS // 2 for conj in normal_form(rule.rule.when, names))
+    ]
     return RuleBook(in_order(small), frozenset(METHODS))
 
 

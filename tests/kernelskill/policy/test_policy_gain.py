@@ -8,16 +8,45 @@ from kernelskill.policy.schema import GainFormula, GainRange
 VALUES = {"headroom": 8.0, "global_load_efficiency_pct": 25, "uses_restrict": True, "last_gain.launch_tuning": 1.5}
 
 
-@pytest.mark.parametrize(("text", "value"), [
-    ("headroom", 8.0), ("100 / global_load_efficiency_pct", 4.0), ("min(headroom, 4, 5)", 4.0), ("max(1, headroom - 2) * 2", 12.0),
-    ("-headroom + 9", 1.0), ("last_gain.launch_tuning * 2", 3.0), ("1e-1", 0.1)])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("headroom", 8.0),
+        ("100 / global_load_efficiency_pct", 4.0),
+        ("min(headroom, 4, 5)", 4.0),
+        ("max(1, headroom - 2) * 2", 12.0),
+        ("-headroom + 9", 1.0),
+        ("last_gain.launch_tuning * 2", 3.0),
+        ("1e-1", 0.1),
+    ],
+)
 def test_value_of_a_formula(text, value):
     assert evaluate(text, VALUES) == value
 
 
-@pytest.mark.parametrize("text", [
-    "headroom ** 2", "__import__('os')", "headroom if 1 else 2", "[1]", "lambda: 1", "headroom.__class__()", "max()", "max(headroom)",
-    "min(headroom, default=1)", "True", "'a'", "headroom >", "", "1 // 2", "f(1)", "(1).real", "headroom[0]", "x := 1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "headroom ** 2",
+        "__import__('os')",
+        "headroom if 1 else 2",
+        "[1]",
+        "lambda: 1",
+        "headroom.__class__()",
+        "max()",
+        "max(headroom)",
+        "min(headroom, default=1)",
+        "True",
+        "'a'",
+        "headroom >",
+        "",
+        "1 // 2",
+        "f(1)",
+        "(1).real",
+        "headroom[0]",
+        "x := 1",
+    ],
+)
 def test_nothing_but_arithmetic(text):
     with pytest.raises(FormulaError):
         formula_facts(text)
@@ -29,7 +58,10 @@ def test_a_truth_value_is_no_number():
 
 
 def test_facts_of_a_formula():
-    assert formula_facts("min(headroom, 100 / global_load_efficiency_pct) * headroom") == ["headroom", "global_load_efficiency_pct"]
+    assert formula_facts("min(headroom, 100 / global_load_efficiency_pct) * headroom") == [
+        "headroom",
+        "global_load_efficiency_pct",
+    ]
 
 
 def test_middle_of_a_range():

@@ -32,12 +32,15 @@ def test_other_rules_are_named_first(policy, tmp_path):
     assert replay(policy.decide(facts(GIVEN)), other).startswith(f"the rules differ: recorded {policy.book.digest[:12]}, now ")
 
 
-@pytest.mark.parametrize(("change", "difference"), [
-    ({"chosen": {"method": "launch_tuning"}}, "chosen: launch_tuning, now vectorized_access"),
-    ({"derived": {"d.x": True}}, "derived: d.x only recorded"),
-    ({"fired": ()}, "fired: tune only now"),
-    ({"reason": "x"}, "reason: 'x', now 'vectorized_access: expected 1.2x"),
-])
+@pytest.mark.parametrize(
+    ("change", "difference"),
+    [
+        ({"chosen": {"method": "launch_tuning"}}, "chosen: launch_tuning, now vectorized_access"),
+        ({"derived": {"d.x": True}}, "derived: d.x only recorded"),
+        ({"fired": ()}, "fired: tune only now"),
+        ({"reason": "x"}, "reason: 'x', now 'vectorized_access: expected 1.2x"),
+    ],
+)
 def test_the_first_difference_is_named(policy, change, difference):
     recorded = policy.decide(facts(GIVEN))
     tampered = Decision.model_validate({**recorded.model_dump(), **change})
