@@ -50,7 +50,8 @@ def failure_of(error: BaseException, solution: str, seen: Sequence[Finding] = ()
     """
     failure = _mapped(error, solution)
     refused = next((finding for finding in seen if finding.kind == "guard" and finding.severity == "error"), None)
-    more = tuple(finding for finding in seen if finding not in failure.findings)
+    named = {(finding.message, finding.line) for finding in failure.findings}
+    more = tuple(finding for finding in seen if (finding.message, finding.line) not in named)
     status = Status.REJECTED if refused else failure.status
     return replace(failure, status=status, findings=(failure.findings + more)[:FINDINGS])
 
@@ -72,6 +73,8 @@ def _recognised(error: BaseException, place: str) -> Failure | None:
     kind = type(error).__name__
     finding = getattr(error, "finding", None)
     if kind == "SimulatedError" and isinstance(finding, Finding):
+        if "to read-only memory" in finding.message:  # only inputs are protected
+            finding = finding.model_copy(update={"kind": "input_modified"})
         status = Status.UNSUPPORTED if finding.kind == "unsupported" else Status.RUNTIME_ERROR
         return Failure(status, place + _located(finding), findings=(finding,))
     if kind in ("CompileException", "CompileError"):

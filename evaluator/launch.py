@@ -26,6 +26,10 @@ How = Literal["fresh", "refill", "repeat"]
 """Inputs in new buffers, new data in the buffers of the previous call, or the previous call once more."""
 
 
+SPOILED_BLOCKS = 4
+"""Free blocks of each output's size that are filled with NaN before a call on a GPU."""
+
+
 class Solution(ABC):
     """A loaded solution and the inputs of its current call."""
 
@@ -51,6 +55,10 @@ class Solution(ABC):
     @abstractmethod
     def invoke(self) -> Any:
         """Calls the solution with `live`; the raw result."""
+
+    @abstractmethod
+    def spoil(self, nbytes: int) -> Any:
+        """A device block of 0xFF bytes: NaN in every float format."""
 
     def buffers(self) -> dict[str, Leaf]:
         """Model state after the call (kernelbench)."""
@@ -117,6 +125,10 @@ class NativeSolution(Solution):
         """Calls `run`."""
         return self.module.run(*self.live.values())
 
+    def spoil(self, nbytes: int) -> Any:
+        """From CuPy's memory pool."""
+        return self.cupy.full(nbytes, 0xFF, dtype=self.cupy.uint8)
+
 
 class KernelBenchSolution(Solution):
     """`ModelNew` on torch tensors."""
@@ -154,6 +166,10 @@ class KernelBenchSolution(Solution):
         with self.torch.no_grad():
             return self.model(*self.live.values())
 
+    def spoil(self, nbytes: int) -> Any:
+        """From torch's caching allocator."""
+        return self.torch.full((nbytes,), 0xFF, dtype=self.torch.uint8, device="cuda")
+
     def buffers(self) -> dict[str, Leaf]:
         """The model's buffers by name."""
         return {name: self.as_leaf(value) for name, value in self.model.named_buffers()}
@@ -189,6 +205,7 @@ class Host:
         self.solution: Solution | None = None
         self._reported = 0
         self._compiled = 0
+        self._sizes: set[int] = set()
 
     def handle(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """The reply to one message; raises whatever the solution raises."""
@@ -205,7 +222,7 @@ class Host:
                 self.session.forget_library_calls()
             return {"data": None, "notes": notes}
         if operation == "call":
-            return self._call(self.solution, data, message["how"], message["sizes"])
+            return self._call(self.solution, data, message["how"], message["sizes"], message["keep_inputs"])
         if operation == "profile":
             return self._profile(self.solution, data)
         if operation == "time":
@@ -214,13 +231,32 @@ class Host:
             return {"data": None, **time_solution(self.solution, data, self.request.device)}
         raise ContractBroken(f"unknown message {operation!r}")
 
-    def _call(self, solution: Solution, inputs: Any, how: How, sizes: dict[str, int]) -> dict[str, Any]:
+    def _call(self, solution: Solution, inputs: Any, how: How, sizes: dict[str, int], keep_inputs: bool) -> dict[str, Any]:
+        solution.set_inputs(inputs, how)
         if self.session is not None:
             self.session.sizes = sizes
-        solution.set_inputs(inputs, how)
+            if keep_inputs:
+                self._protect(solution)
+        else:
+            self._spoil_free_memory(solution)
         result = _outputs(solution, solution.invoke())
+        self._sizes |= {leaf.values.nbytes for _, leaf in leaves(result, "")}
         data = {"result": result, "buffers": solution.buffers()}
-        return self._reply(data, modified=solution.modified_inputs())
+        return self._reply(data, modified=solution.modified_inputs() if keep_inputs else [])
+
+    def _spoil_free_memory(self, solution: Solution) -> None:
+        """On a GPU: the blocks that the next allocations get hold NaN, not an earlier result. (The stand-in poisons itself.)"""
+        sizes = self._sizes | {leaf.values.nbytes for _, leaf in leaves(solution.given, "") if isinstance(leaf, Leaf)}
+        blocks = [solution.spoil(size) for size in sorted(sizes) for _ in range(SPOILED_BLOCKS) if size]
+        blocks.clear()
+
+    def _protect(self, solution: Solution) -> None:
+        """Makes a kernel's write into an input an error at its CUDA line; writes by other means are found afterwards."""
+        from evaluator.simulator.standin import protect
+
+        for (_, leaf), (_, array) in zip(leaves(solution.given, ""), leaves(solution.live, ""), strict=True):
+            if isinstance(leaf, Leaf):
+                protect(array)
 
     def _profile(self, solution: Solution, inputs: Any) -> dict[str, Any]:
         solution.set_inputs(inputs, "fresh")

@@ -59,6 +59,8 @@ class Oracle(ABC):
         self.spec = spec
         self.notes: set[str] = set()
         """What the person should know about how the expected values were made."""
+        self.changes_inputs = False
+        """The reference itself writes into its inputs; then a solution may."""
 
     @abstractmethod
     def _own_problem(self, sizes: Mapping[str, int], seed: int) -> Problem:
@@ -137,7 +139,13 @@ class NativeOracle(Oracle):
         return Problem({name: _guarded(f"input {name}", lambda v=value: _input(v)) for name, value in made.items()})
 
     def _outputs(self, problem: Problem) -> Any:
-        return self._call(map_leaves(_copy, problem.inputs))
+        arguments = map_leaves(_copy, problem.inputs)
+        outputs = self._call(arguments)
+        self.changes_inputs |= any(
+            isinstance(leaf, Leaf) and leaf.values.tobytes() != array.tobytes()
+            for leaf, array in zip(problem.inputs.values(), arguments.values(), strict=True)
+        )
+        return outputs
 
     def _precise_outputs(self, problem: Problem, perturbation: Perturbation | None) -> Any:
         return self._call(map_leaves(lambda leaf: _double(leaf, perturbation), problem.inputs))

@@ -99,7 +99,14 @@ class KernelBenchOracle(Oracle):
         if double:
             model = model.double()
         model.load_state_dict({name: tensor(leaf) for name, leaf in problem.state.items()}, strict=True)
-        return self._forward(model, [map_leaves(tensor, value) for value in problem.inputs.values()])
+        inputs = [map_leaves(tensor, value) for value in problem.inputs.values()]
+        outputs = self._forward(model, inputs)
+        if perturbation is None and not double:
+            self.changes_inputs |= any(
+                isinstance(leaf, Leaf) and leaf.values.tobytes() != as_leaf(now).values.tobytes()
+                for (_, leaf), (_, now) in zip(leaves(tuple(problem.inputs.values()), ""), leaves(inputs, ""), strict=True)
+            )
+        return outputs
 
     def _forward(self, model: torch.nn.Module, inputs: Sequence[Any]) -> Any:
         before = {name: value.clone() for name, value in model.named_buffers()}

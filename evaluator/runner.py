@@ -66,11 +66,11 @@ class Runner:
         data = {"init": problem.init, "state": dict(problem.state)}
         return list(self._ask({"op": "construct", "data": data}, "while ModelNew was constructed").get("notes", []))
 
-    def call(self, inputs: Mapping[str, Any], how: How, case: Case) -> dict[str, Any]:
-        """Calls the solution; the reply of `launch.Host`. Raises Ended."""
+    def call(self, inputs: Mapping[str, Any], how: How, case: Case, keep_inputs: bool) -> dict[str, Any]:
+        """Calls the solution, which must not change its inputs if `keep_inputs`; the reply of `launch.Host`. Raises Ended."""
         data = None if how == "repeat" else dict(inputs)
         when = f"on {case}, " + ", ".join(f"{name}={value}" for name, value in case.sizes.items())
-        return self._ask({"op": "call", "how": how, "sizes": case.sizes, "data": data}, when)
+        return self._ask({"op": "call", "how": how, "sizes": case.sizes, "keep_inputs": keep_inputs, "data": data}, when)
 
     def profile(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """One simulated call at the full sizes. Raises Ended."""

@@ -85,7 +85,7 @@ def verify(oracle: Oracle, runner: Runner, secret: int, record: Record) -> Verdi
                 record.checks["cases_left_out"] += 1
                 continue
         assert problem is not None
-        verdict = _judge(oracle.spec, runner, problem, expected, case, how, record)
+        verdict = _judge(oracle, runner, problem, expected, case, how, record)
         if verdict:
             return _explained(verdict, how)
     record.checks["check_sizes"] = len(oracle.spec.check_sizes)
@@ -93,12 +93,13 @@ def verify(oracle: Oracle, runner: Runner, secret: int, record: Record) -> Verdi
 
 
 def _judge(
-    task: TaskSpec, runner: Runner, problem: Problem, expected: Any, case: Case, how: How, record: Record
+    oracle: Oracle, runner: Runner, problem: Problem, expected: Any, case: Case, how: How, record: Record
 ) -> Verdict | None:
+    task = oracle.spec
     if task.kind == "kernelbench" and (how == "fresh" or _has_buffers(expected)):
         for note in runner.construct(problem):
             record.findings.append(Finding(kind="guard", message=note, severity="warning"))
-    reply = runner.call(problem.inputs, how, case)
+    reply = runner.call(problem.inputs, how, case, keep_inputs=not oracle.changes_inputs)
     record.checks["cases"] += 1
     record.checks["elements"] += sum(want.values.size for _, want in leaves(expected, ""))
     got = _with_buffers(reply["data"], expected)

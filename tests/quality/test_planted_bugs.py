@@ -134,6 +134,13 @@ def test_input_changed_in_place(bench):
     solution = elementwise("if (i < n) { y[i] = 2.f * x[i] + 1.f; ((float*)x)[i] = 0.f; }")
     evaluation = bench.evaluate(bench.native(SCALE, VECTOR_SIZES), solution)
     assert evaluation.status is Status.RUNTIME_ERROR, evaluation.message
+    assert finding(evaluation, "input_modified").line == line_of_code(solution, "((float*)x)[i] = 0.f")
+
+
+def test_input_changed_by_an_array_operation(bench):
+    solution = elementwise("if (i < n) y[i] = 2.f * x[i] + 1.f;", result="y if x.fill(0) is None else y")
+    evaluation = bench.evaluate(bench.native(SCALE, VECTOR_SIZES, allow_library=True), solution)
+    assert evaluation.status is Status.RUNTIME_ERROR, evaluation.message
     assert "x[0]" in finding(evaluation, "input_modified").message
 
 
