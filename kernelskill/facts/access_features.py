@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kernelskill.facts.global_access import FAR, Access, GlobalAccesses, Thread
+from kernelskill.facts.global_access import FAR, Access, GlobalAccesses, Kind, Thread
 from kernelskill.facts.kernel_scope import KernelScope
 from kernelskill.facts.memory_features import thread_dependent
 from kernelskill.facts.statements import Branch, find_branches, trip_count
@@ -40,6 +40,10 @@ def add_access_features(table: FactTable, scope: KernelScope, accesses: GlobalAc
     table.add("uses_grid_stride_loop", any(_steps_by_grid(scope, loop.step, loop.start) for loop in scope.loops), "source")
     table.add("has_bounds_check", _has_bounds_check(scope), "source")
     table.add("loop_stride_columns", _strided(accesses, block or _BLOCK), "source")
+    if table.value("vector_load_bytes") is None:
+        table.add("vector_load_bytes", _widest(accesses, "load"), "source")
+    if table.value("vector_store_bytes") is None:
+        table.add("vector_store_bytes", _widest(accesses, "store"), "source")
     table.add("elements_per_thread", _elements_per_thread(scope, accesses), "source")
 
 
@@ -73,6 +77,13 @@ def _strided(accesses: GlobalAccesses, block: tuple[int, int, int]) -> bool | No
         if here is not None and there is not None:
             distances.append(abs(there - here))
     return any(distance >= FAR for distance in distances) if distances else None
+
+
+def _widest(accesses: GlobalAccesses, kind: Kind) -> int | None:
+    """Bytes of the widest access; None without one, or where a type is not known."""
+    sizes = [access.lane_bytes for access in accesses.all if access.kind == kind]
+    known = [size for size in sizes if size is not None]
+    return max(known) if known and len(known) == len(sizes) else None
 
 
 def _elements_per_thread(scope: KernelScope, accesses: GlobalAccesses) -> int | None:

@@ -31,7 +31,9 @@ _ADDRESS_OF = re.compile(r"(?<!&)&\s*$")
 _LOAD_CALL = re.compile(r"__ld\w+\s*\(\s*&\s*$")
 _STORE_CALL = re.compile(r"\b__st(?:wb|cg|cs|wt)\s*\(\s*(?:reinterpret_cast\s*<[^<>]*>\s*\(\s*)?&?\s*$")
 _ATOMIC_CALL = re.compile(r"\batomic[A-Z]\w*\s*\(\s*&?\s*$")
-_VECTOR = re.compile(r"\b(?:float|u?int|half|double)([248])\b")
+_ELEMENT = re.compile(r"\b(float|int|uint|half|__half|double|char|uchar|short|longlong|long\s+long|__nv_bfloat16)([248])?\b")
+_ELEMENT_BYTES = {"float": 4, "int": 4, "uint": 4, "half": 2, "__half": 2, "double": 8, "char": 1, "uchar": 1, "short": 2,
+                  "longlong": 8, "long long": 8, "__nv_bfloat16": 2}
 
 Kind = Literal["load", "store", "atomic"]
 
@@ -56,6 +58,8 @@ class Access:
     start: int
     width: int
     """Elements moved at once, from a vector type in the cast or the pointer's declaration."""
+    lane_bytes: int | None
+    """Bytes moved at once; None for a type the scanner does not know."""
 
 
 @dataclass(frozen=True)
@@ -149,27 +153,35 @@ class GlobalAccesses:
         """What happens at the site: a load, a store, both (`+=`), an atomic, or nothing (an address is taken)."""
         text, end = self.scope.text, site.end
         before = text[max(0, site.start - 160) : site.start]
-        width = self._width(site.pointer, before)
+        width, lane_bytes = self._type(site.pointer, before)
+
+        def access(kind: Kind) -> Access:
+            return Access(kind, site.pointer, site.index, site.start, width, lane_bytes)
+
         if _ATOMIC_CALL.search(before):
-            return [Access("atomic", site.pointer, site.index, site.start, width)]
-        store = Access("store", site.pointer, site.index, site.start, width)
+            return [access("atomic")]
         if _STORE_CALL.search(before):
-            return [store]
+            return [access("store")]
         cast = _DEREFERENCE.search(before)
         if cast:
             close = closing(text, site.start - len(before) + cast.start() + cast[0].find("("))
             end = close + 1 if "reinterpret_cast" in cast[0] and close >= end else end
         elif _ADDRESS_OF.search(before) and not _LOAD_CALL.search(before):
             return []
-        load = Access("load", site.pointer, site.index, site.start, width)
         after = re.match(r"[\s)]*(?:\.[xyzw]\s*)?([-+*/|&^]?=(?!=))?", text[end:])
         operator = after[1] if after else None
-        return [load] if operator is None else [store] if operator == "=" else [load, store]
+        if operator is None:
+            return [access("load")]
+        return [access("store")] if operator == "=" else [access("load"), access("store")]
 
-    def _width(self, pointer: str, before: str) -> int:
+    def _type(self, pointer: str, before: str) -> tuple[int, int | None]:
+        """(elements, bytes) of the type in a cast just before the pointer, else of the pointer's own type."""
         cast = re.search(r"<([^<>]*)>\s*\(\s*&?\s*$|\(([^()]*)\*\s*\)\s*\(?\s*&?\s*$", before)
-        vector = _VECTOR.search((cast[1] or cast[2]) if cast else "") or _VECTOR.search(self.pointers[pointer])
-        return int(vector[1]) if vector else 1
+        found = (_ELEMENT.search((cast[1] or cast[2]) if cast else "") or _ELEMENT.search(self.pointers[pointer]))
+        if found is None:
+            return 1, None
+        width = int(found[2] or 1)
+        return width, _ELEMENT_BYTES[" ".join(found[1].split())] * width
 
     def address(self, access: Access, thread: Thread) -> int | None:
         """The access's offset in elements for the thread; None where the text does not show it."""

@@ -168,19 +168,18 @@ def _moves(accesses: GlobalAccesses, access: Access, places: tuple[Thread, ...])
 
 
 def _passes(scope: KernelScope, accesses: GlobalAccesses, loads: list[Access]) -> int:
-    """Loops that read the rows, each counted once; a tail loop that goes on with the same accumulator is no new pass.
+    """Loops that read the input, each counted once; a tail loop that goes on with the same accumulator is no new pass.
 
-    Code in an `else` is another way to do what its `if` does and is not counted.
+    Loops of constant length count only where no other loop reads: beside one they fill a first tile. Code in an `else` is
+    another way to do what its `if` does and is not counted.
     """
     otherwise = [(b.body_end, b.else_end) for b in find_branches(scope.text) if b.else_end > b.body_end]
+    taken = [load for load in loads if not any(start <= load.start < end for start, end in otherwise)]
+    around = [accesses.enclosing(load) for load in taken]
+    open_ended = [[loop for loop in loops if trip_count(loop, scope.constants.get) is None] for loops in around]
     passes: list[Loop] = []
-    for load in loads:
-        if any(start <= load.start < end for start, end in otherwise):
-            continue
-        around = accesses.enclosing(load)
-        open_ended = [loop for loop in around if trip_count(loop, scope.constants.get) is None]
-        loop = open_ended[-1] if open_ended else around[0] if around else None
-        if loop is not None and loop not in passes and not any(_continues(scope, before, loop) for before in passes[-1:]):
+    for loop in [loops[-1] for loops in open_ended if loops] or [loops[0] for loops in around if loops]:
+        if loop not in passes and not (passes and _continues(scope, passes[-1], loop)):
             passes.append(loop)
     return max(1, len(passes))
 
