@@ -24,6 +24,11 @@ FAMILIES: dict[str, Family[Any, Any]] = {
 
 def family_and_problem(task: Task) -> tuple[Family[Any, Any], Any]:
     """The task's family and the task in its words. Raises WriterError when no template fits."""
+    if task.spec.kind == "kernelbench":
+        from kernelskill.writers.recognise import recognise
+
+        name, problem = recognise(task)
+        return FAMILIES[name], problem
     if task.family not in FAMILIES:
         declared = f"family '{task.family}'" if task.family else "no family"
         raise WriterError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import jinja2
 
 FOLDER = Path(__file__).parent
+TIDY = [(re.compile(r"[ \t]+$", re.MULTILINE), ""), (re.compile(r"\n{3,}"), "\n\n"),
+        (re.compile(r"^[ \t]+(?=#pragma)", re.MULTILINE), "")]
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,15 @@ def render(template: str, **values: Any) -> str:
     return environment().get_template(template).render(**values)
 
 
+def tidy(cuda: str) -> str:
+    """The text without blanks at line ends, runs of blank lines, and indentation before `#pragma`."""
+    for pattern, replacement in TIDY:
+        cuda = pattern.sub(replacement, cuda)
+    return cuda.strip()
+
+
 def module_text(code: Code, title: str, methods: tuple[str, ...], plan_line: str, torch_module: TorchModule | None) -> str:
     """The whole solution module."""
-    return render("module.py.j2", code=code, title=title, methods=methods, plan_line=plan_line, torch_module=torch_module)
+    return environment().get_template("module.py.j2").render(
+        code=code, cuda=tidy(code.cuda), title=title, methods=methods, plan_line=plan_line, torch_module=torch_module
+    )

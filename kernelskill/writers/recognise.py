@@ -1,0 +1,223 @@
+"""Recognises a KernelBench `Model` that one of the template families covers, and proves it on small inputs."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from evaluator.kernelbench_module import load_module
+from kernelskill.errors import Location, WriterError
+from kernelskill.model import Task
+from kernelskill.writers.template import expression as ex
+from kernelskill.writers.template.elementwise import make_problem
+from kernelskill.writers.template.host import safe_name
+from kernelskill.writers.template.matmul import MatmulProblem
+from kernelskill.writers.template.module import TorchModule
+from kernelskill.writers.template.names import kernel_name
+from kernelskill.writers.template.row_reduction import RowReductionProblem
+from kernelskill.writers.torch_terms import Leaf, Product, RowOperation, Term, of_leaf
+
+HINT = "configure a model as the code writer for this task"
+
+
+def recognise(task: Task) -> tuple[str, Any]:
+    """(family, problem) of a KernelBench task. Raises WriterError naming the first operation that is not known."""
+    path = Path(task.spec.path)
+    try:
+        import torch
+    except ImportError as error:
+        raise WriterError("KernelBench tasks need torch to be recognised", hint="pip install 'kernelskill[torch]'") from error
+    with torch.device("meta"):
+        module = load_module(path)
+        model, inputs = module.Model(*module.get_init_inputs()), module.get_inputs()
+    term, arguments = _trace(model, inputs, path)
+    torch_module = _torch_module(path, term, arguments)
+    family, problem = _problem(task, term, arguments, torch_module)
+    from kernelskill.writers.verify import verify
+
+    verify(task, term, arguments)
+    return family, problem
+
+
+def _trace(model: Any, inputs: list[Any], path: Path) -> tuple[Term, tuple[Leaf, ...]]:
+    """The value of `forward` and the leaves of its arguments."""
+    from torch import fx
+
+    try:
+        graph = fx.symbolic_trace(model).graph
+    except Exception as error:
+        raise WriterError(f"torch.fx cannot trace Model.forward: {error}", location=Location(path), hint=HINT) from error
+    walker = _Walker(model, [tuple(x.shape) for x in inputs])
+    for node in graph.nodes:
+        try:
+            walker.step(node)
+        except WriterError as error:
+            message = f"node '{node.name}' of Model.forward: {error.message}"
+            raise WriterError(message, location=Location(path), hint=HINT) from error
+    if not isinstance(walker.output, Term):
+        raise WriterError("Model.forward returns something other than one tensor", location=Location(path), hint=HINT)
+    return walker.output, tuple(walker.arguments)
+
+
+class _Walker:
+    """Follows the nodes of an fx graph, each as a term."""
+
+    def __init__(self, model: Any, shapes: list[tuple[int, ...]]) -> None:
+        self.model, self.shapes = model, shapes
+        self.values: dict[Any, Any] = {}
+        self.arguments: list[Leaf] = []
+        self.output: Any = None
+
+    def step(self, node: Any) -> None:
+        """Evaluates one node. Raises WriterError."""
+        from kernelskill.writers.torch_ops import apply_function, apply_module
+
+        arguments = self._resolve(node.args)
+        if node.op == "placeholder":
+            if len(self.arguments) >= len(self.shapes):
+                raise WriterError("an argument that get_inputs does not give is not known")
+            self.arguments.append(Leaf(safe_name(node.target), self.shapes[len(self.arguments)]))
+            self.values[node] = of_leaf(self.arguments[-1])
+        elif node.op == "get_attr":
+            self.values[node] = self._stored(node.target)
+        elif node.op == "call_module":
+            module = self.model.get_submodule(node.target)
+            self.values[node] = apply_module(module, arguments[0], lambda name: self._stored(f"{node.target}.{name}"))
+        elif node.op == "output":
+            self.output = arguments[0]
+        else:
+            self.values[node] = apply_function(node.target, arguments, self._resolve(node.kwargs))
+
+    def _resolve(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(self._resolve(v) for v in value)
+        if isinstance(value, list):
+            return [self._resolve(v) for v in value]
+        if isinstance(value, Mapping):
+            return {k: self._resolve(v) for k, v in value.items()}
+        return self.values[value] if type(value).__name__ == "Node" else value
+
+    def _stored(self, path: str) -> Term | None:
+        """A parameter or buffer as a leaf; None where the module has none."""
+        for getter in ("get_parameter", "get_buffer"):
+            try:
+                tensor = getattr(self.model, getter)(path)
+            except AttributeError:
+                continue
+            name = safe_name(path.replace(".", "_"), [a.name for a in self.arguments])
+            return of_leaf(Leaf(name, tuple(tensor.shape), f'{name} = self.{getter}("{path}")'))
+        owner, _, last = path.rpartition(".")
+        if getattr(self.model.get_submodule(owner), last, 0) is None:
+            return None
+        raise WriterError(f"the attribute '{path}' is neither a parameter nor a buffer")
+
+
+def _leaves(term: Term) -> list[Leaf]:
+    """Every leaf that the kernels read, the big operation's first."""
+    root = term.root
+    first: list[Leaf | None] = []
+    if isinstance(root, Product):
+        first = [root.a, root.b]
+    elif isinstance(root, RowOperation):
+        first = [root.input, root.weight, root.bias]
+    return list(dict.fromkeys(leaf for leaf in (*first, *term.leaves) if leaf is not None))
+
+
+def _torch_module(path: Path, term: Term, arguments: tuple[Leaf, ...]) -> TorchModule:
+    """The constructor of Model as it stands, and how forward gets the kernels' inputs."""
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    model = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Model")
+    init = next((node for node in model.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"), None)
+    constructor = ""
+    imports: tuple[str, ...] = ()
+    if init is not None:
+        source = "\n".join(text.splitlines()[init.lineno - 1 : init.end_lineno])
+        source = re.sub(r"super\(\s*Model\s*,\s*self\s*\)", "super()", source)
+        constructor, imports = textwrap.indent(textwrap.dedent(source), "    "), _imports(path, tree, init)
+    bindings = tuple(leaf.binding for leaf in _leaves(term) if leaf.binding)
+    return TorchModule(constructor, imports, ", ".join(leaf.name for leaf in arguments), bindings)
+
+
+def _imports(path: Path, tree: ast.Module, init: ast.FunctionDef) -> tuple[str, ...]:
+    """Import statements that the constructor needs. Raises WriterError for any other global name."""
+    local = {a.arg for a in (*init.args.args, *init.args.kwonlyargs)}
+    local |= {n.id for n in ast.walk(init) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    used = {n.id for n in ast.walk(init) if isinstance(n, ast.Name)} - local - set(dir(builtins)) - {"Model"}
+    lines = []
+    for node in tree.body:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            bound = {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+            if bound & used and ast.unparse(node) != "import torch":
+                lines.append(ast.unparse(node))
+            used -= bound
+    if used:
+        raise WriterError(f"Model.__init__ uses {', '.join(sorted(used))} of the file, which a solution cannot import",
+                          location=Location(path, init.lineno), hint=HINT)
+    return tuple(lines)
+
+
+def _problem(task: Task, term: Term, arguments: tuple[Leaf, ...], torch_module: TorchModule) -> tuple[str, Any]:
+    root = term.root
+    if isinstance(root, RowOperation):
+        return "row_reduction", _row_problem(task, term, root, torch_module)
+    if isinstance(root, Product):
+        return "matmul", _matmul_problem(task, term, root, torch_module)
+    return "elementwise", _elementwise_problem(task, term, torch_module)
+
+
+def _row_problem(task: Task, term: Term, root: RowOperation, torch_module: TorchModule) -> RowReductionProblem:
+    if term.expression != ex.Name("acc"):
+        raise WriterError(f"operations after {root.operation} are not known: the row templates end with it", hint=HINT)
+    if root.operation == "norm":
+        raise WriterError("a norm on its own is not known: the templates know x / norm(x)", hint=HINT)
+    x, per_element = root.input.name, root.operation not in ("sum", "mean", "max", "min")
+    cols = 1
+    for extent in root.input.shape[-root.axes :]:
+        cols *= extent
+    shape = f"{x}.shape" if per_element else f"(*{x}.shape[:-1], 1)" if root.keepdim else f"{x}.shape[:-1]"
+    return RowReductionProblem(
+        kernel_name(task.name), root.operation, cols, x, root.weight.name if root.weight else "",
+        root.bias.name if root.bias else "", root.eps, tuple(leaf.name for leaf in _leaves(term)),
+        sizes=(f"cols = {' * '.join(f'{x}.shape[-{axis + 1}]' for axis in range(root.axes))}", f"rows = {x}.numel() // cols"),
+        output=shape, torch_module=torch_module,
+    )
+
+
+def _matmul_problem(task: Task, term: Term, root: Product, torch_module: TorchModule) -> MatmulProblem:
+    a, b = root.a.name, root.b.name
+    n = root.b.shape[0 if root.b_transposed else 1]
+    m = root.a.shape[1 if root.a_transposed else 0]
+    shapes = []
+    for leaf in term.leaves:
+        kind = {(n,): "n", (1, n): "n", (1,): "1", (): "1", (m, n): "m, n"}.get(leaf.shape)
+        if kind is None:
+            raise WriterError(f"'{leaf.name}' of shape {list(leaf.shape)} after a matrix product is not known", hint=HINT)
+        shapes.append((leaf.name, kind))
+    if root.linear:
+        sizes: tuple[str, ...] = (f"k = {a}.shape[-1]", f"m = {a}.numel() // k", f"n = {b}.shape[0]")
+        output = f"(*{a}.shape[:-1], n)"
+    else:
+        sizes = (f"{'k, m' if root.a_transposed else 'm, k'} = {a}.shape", f"n = {b}.shape[{0 if root.b_transposed else 1}]")
+        output = "(m, n)"
+    return MatmulProblem(kernel_name(task.name), a, b, root.a_transposed, root.b_transposed, term.expression, tuple(shapes),
+                         tuple(leaf.name for leaf in _leaves(term)), sizes, output, torch_module)
+
+
+def _elementwise_problem(task: Task, term: Term, torch_module: TorchModule) -> Any:
+    rank = max((len(leaf.shape) for leaf in term.leaves), default=0)
+    if rank == 0:
+        raise WriterError("Model.forward computes from no tensor with axes", hint=HINT)
+    padded = {leaf: (1,) * (rank - len(leaf.shape)) + leaf.shape for leaf in term.leaves}
+    extents = [max(shape[axis] for shape in padded.values()) for axis in range(rank)]
+    dims = tuple(f"d{axis}" for axis in range(rank))
+    operands = {}
+    for leaf, shape in padded.items():
+        broadcast = [shape[axis] == 1 and (extents[axis] != 1 or bool(leaf.binding)) for axis in range(rank)]
+        operands[leaf.name] = tuple("1" if alike else dim for alike, dim in zip(broadcast, dims, strict=True))
+    return make_problem(kernel_name(task.name), operands, dims, term.expression, torch_module)
