@@ -11,7 +11,6 @@ import numpy as np
 from evaluator.simulator.standin import arrays, creation, cuda, module
 from evaluator.simulator.standin.memory import HostMemory, MemoryPointer
 from evaluator.simulator.standin.session import SimulatedError
-from evaluator.simulator.standin.state import registry
 
 VERSION = "14.0.0+simulated"
 NOT_HERE = {
@@ -43,7 +42,7 @@ def build() -> dict[str, ModuleType]:
     }
     modules = {name: _module(name, contents) for name, contents in parts.items()}
     modules["cupy"].__dict__["__getattr__"] = lambda name: _from_numpy(np, "cupy", name)
-    modules["cupyx"].__dict__["__getattr__"] = lambda name: _absent(f"cupyx.{name}", "it has no counterpart here")
+    modules["cupyx"].__dict__["__getattr__"] = _cupyx
     for name in NUMPY_MODULES:
         modules[f"cupy.{name}"] = _numpy_module(name)
     for name, made in modules.items():
@@ -115,13 +114,14 @@ def _library_function(function: Callable[..., Any], name: str) -> Callable[..., 
     return call
 
 
+def _cupyx(name: str) -> Callable[..., NoReturn]:
+    if name.startswith("_"):
+        raise AttributeError(f"module 'cupyx' (simulated) has no attribute {name!r}")
+    return _absent(f"cupyx.{name}", "it has no counterpart here")
+
+
 def _absent(name: str, hint: str) -> Callable[..., NoReturn]:
     def refuse(*_: Any, **__: Any) -> NoReturn:
         raise NotImplementedError(f"{name} is not available in the simulator: {hint}")
 
     return refuse
-
-
-def live_bytes() -> int:
-    """Bytes of simulated device memory in use."""
-    return sum(allocation.nbytes for allocation in registry.live())

@@ -34,9 +34,17 @@ RAW_BITS = frozenset(["char", "signed char", "unsigned char", "void", "unsigned 
 class Slot(Protocol):
     """A parameter as the PTX declares it."""
 
-    name: str
-    offset: int
-    size: int
+    @property
+    def name(self) -> str:
+        """As in the PTX."""
+
+    @property
+    def offset(self) -> int:
+        """In the parameter block, in bytes."""
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
 
 
 @dataclass(frozen=True)

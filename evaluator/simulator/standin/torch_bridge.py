@@ -46,7 +46,7 @@ class _Watcher(MetaPathFinder):
         finally:
             self._looking = False
         if spec is not None and spec.loader is not None:
-            spec.loader.exec_module = _then_activate(spec.loader.exec_module)  # type: ignore[method-assign]
+            spec.loader.exec_module = _then_activate(spec.loader.exec_module)  # type: ignore[method-assign,assignment]
         return spec
 
 
