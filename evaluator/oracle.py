@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from evaluator.comparison import Expected, compare
 from evaluator.inputs import TASK, Case, vary, vary_constants
-from evaluator.kernelbench_module import load_module
+from evaluator.native_module import load_reference
 from evaluator.tolerance import allowed_error, reduction_length, smooth_spread, working_roundoff
 from evaluator.trees import Leaf, WireError, leaves, map_leaves, round_to
 from evaluator.types import TaskSpec
@@ -125,7 +125,7 @@ class NativeOracle(Oracle):
 
     def __init__(self, spec: TaskSpec) -> None:
         super().__init__(spec)
-        module = _guarded(f"{spec.path} cannot be loaded", lambda: load_module(spec.path))
+        module = _guarded(f"{spec.path} cannot be loaded", lambda: load_reference(spec.path))
         for name in ("make_inputs", "reference"):
             if not callable(getattr(module, name, None)):
                 raise TaskFault(f"{spec.path} has no function {name}")

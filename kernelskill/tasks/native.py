@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 from typing import Any
 
+from evaluator.native_module import reached_statements
 from evaluator.types import TaskSpec, Tolerance
 from kernelskill.errors import Location, TaskError
 from kernelskill.model import Task
@@ -101,7 +102,7 @@ def _declared_inputs(root: Table, sizes: dict[str, int], inputs: tuple[str, ...]
     table = root.table("inputs")
     for name in table.values:
         if name not in inputs:
-            raise table.wrong("is not an input of the reference", name, hint=did_you_mean(name, inputs))
+            raise table.wrong("not an input of the reference", name, hint=did_you_mean(name, inputs))
         for dimension in table.items(name):
             table.expression(dimension, sizes, name)
     return {name: list(shape) for name, shape in table.values.items()}
@@ -155,28 +156,9 @@ def solution_part(text: str, module: ast.Module) -> str:
 
     The reference and the task's constants stay out unless `run` itself uses them.
     """
-    defined = {id(node): _defines(node) for node in module.body}
-    wanted, needed = {"run"}, set[int]()
-    while True:
-        more = [n for n in module.body if id(n) not in needed and defined[id(n)] & wanted]
-        if not more:
-            break
-        for node in more:
-            needed.add(id(node))
-            wanted |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     lines = text.splitlines()
-    parts = [_as_written(node, lines) for node in module.body if id(node) in needed]
+    parts = [_as_written(node, lines) for node in reached_statements(module, {"run"})]
     return "\n".join(parts).lstrip("\n") + "\n"
-
-
-def _defines(node: ast.stmt) -> set[str]:
-    match node:
-        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-            return {name}
-        case ast.Import(names=names) | ast.ImportFrom(names=names):
-            future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
-            return {"run"} if future else {(a.asname or a.name).split(".")[0] for a in names}
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
 def _as_written(node: ast.stmt, lines: list[str]) -> str:
