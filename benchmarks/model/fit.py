@@ -15,8 +15,8 @@ from benchmarks.model.modelled import compiled, pack
 from benchmarks.model.problems import Variant
 from benchmarks.model.table import by_problem
 from evaluator.simulator.constants import H200_FITTED, Constants, Rates
-from evaluator.simulator.interpreter import Buffer, Unsupported
-from evaluator.simulator.time_model import combine, prepare, take_sample
+from evaluator.simulator.interpreter import Buffer, Unsupported, prepare
+from evaluator.simulator.time_model import combine, take_sample
 
 FITTED = {
     "l1_latency": (33, 60), "l2_latency": (200, 320), "dram_latency": (600, 1200), "shared_latency": (22, 32),
@@ -48,7 +48,7 @@ class Fit:
             buffers = [Buffer(a.ctypes.data, a.nbytes, name, True) for name, a in arrays.items()]
             try:
                 launch = prepare(module, variant.kernel, variant.grid, variant.block, pack(variant, arrays), buffers,
-                                 variant.dynamic_shared, H200)
+                                 dynamic_shared=variant.dynamic_shared, checks=False)
                 sample = take_sample(launch, resources[variant.kernel], variant.dynamic_shared, rates, samples=6, generations=2)
             except Unsupported:
                 continue

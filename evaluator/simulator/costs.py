@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluator.simulator.constants import Rates
+from evaluator.simulator.ptx_code import ATOMIC_OP_SHIFT, ATOMIC_TYPE_SHIFT, GENERIC, NONE, SHARED, KernelCode, op_table
 from evaluator.types import KernelResources
 
-NONE = -(2**31)
-"""No operand (csrc/instruction.h)."""
 REGISTER_BYTES = 128
 """A 32-bit register of a warp; a 64-bit one takes two."""
 COST = np.dtype([("issue", "f4"), ("latency", "f4"), ("pipe_cycles", "f4"), ("pipe", "i4"), ("kind", "i4"), ("sources", "i4"),
@@ -58,16 +57,6 @@ class Cost(NamedTuple):
     pipe: Pipe = Pipe.NONE
     pipe_cycles: float = 0
     kind: Kind = Kind.PLAIN
-
-
-class Program(NamedTuple):
-    """A kernel as the interpreter runs it."""
-
-    code: NDArray[np.void]
-    """csrc/instruction.h's `Instruction` records."""
-    ext: NDArray[np.int32]
-    names: Mapping[int, str]
-    """Opcode -> PTX name of a lane-wise operation (`add.ftz.f32`), or the special operation's name (`LOAD`)."""
 
 
 SPECIAL = {
@@ -146,40 +135,6 @@ def cost(instruction: Any, name: str, rates: Rates) -> Cost:
     return lane_wise(name, rates.fma_cycles)
 
 
-def registers(instruction: Any, name: str, ext: Sequence[int]) -> tuple[list[int], list[int]]:
-    """(read, written) registers by index; constants and absent operands are left out."""
-    e, n = int(instruction["ext"]), int(instruction["vec"])
-    a, b, c, d = (int(instruction[operand]) for operand in "abcd")
-    read, written = [int(instruction["predicate"])], []
-    if name in ("LOAD", "UNPACK", "LOAD_MATRIX"):
-        read, written = [*read, a], list(ext[e : e + n])
-    elif name in ("STORE", "STORE_MATRIX"):
-        read += [a, *ext[e : e + n]]
-    elif name == "ATOMIC":
-        read, written = [*read, a, ext[e + 1], ext[e + 2]], [ext[e]]
-    elif name == "COPY_ASYNC":
-        read += [ext[e], ext[e + 1], ext[e + 3]]
-    elif name in ("INSERT_BITS", "PACK"):
-        read, written = read + list(ext[e : e + (4 if name == "INSERT_BITS" else n)]), [d]
-    elif name == "SHUFFLE":
-        read, written = [*read, a, b, c, ext[e]], [d, ext[e + 1]]
-    elif name == "FRAGMENT_LOAD":
-        read, written = [*read, a, ext[e + n]], list(ext[e : e + n])
-    elif name == "FRAGMENT_STORE":
-        read += [a, *ext[e : e + n + 1]]
-    elif name in ("WMMA", "MMA"):
-        read, written = read + list(ext[e + 8 : e + 32]), list(ext[e : e + 8])
-    elif name == "ELECT":
-        read, written = [*read, b], [d, a]
-    elif name == "MATCH":
-        read, written = [*read, a, b], [d, c]
-    elif name == "BARRIER":
-        read, written = [*read, b], [d]
-    elif name not in ("NOP", "BRANCH", "EXIT", "CALL", "RETURN"):
-        read, written = [*read, a, b, c], [d]
-    return [r // REGISTER_BYTES for r in read if r >= 0], [w // REGISTER_BYTES for w in written if w >= 0]
-
-
 def becomes_predicate(code: NDArray[np.void], names: Sequence[str], at: int) -> bool:
     """A short forward branch over plain code: ptxas predicates the skipped instructions, so it ends no basic block."""
     branch = code[at]
@@ -192,7 +147,6 @@ def becomes_predicate(code: NDArray[np.void], names: Sequence[str], at: int) -> 
 
 LONGEST_PREDICATED = 10
 CONTROL = frozenset(("BRANCH", "BRANCH_TABLE", "EXIT", "BARRIER", "WARP_SYNC", "CALL", "RETURN"))
-SHARED, GENERIC = 1, 3
 
 
 def joinable_shared_loads(code: NDArray[np.void], names: Sequence[str]) -> Iterator[list[int]]:
@@ -254,13 +208,14 @@ def merges_atomics(names: Sequence[str], sass: Mapping[str, int]) -> tuple[bool,
     return elects > own, any("POPC.INC" in opcode for opcode in sass)
 
 
-def describe(program: Program, resources: KernelResources, rates: Rates) -> CostTable:
+def describe(kernel: KernelCode, resources: KernelResources, rates: Rates) -> CostTable:
     """The cost of every instruction of a kernel."""
-    code, names = program.code, [program.names[int(op)] for op in program.code["op"]]
-    rows, used, ext = np.zeros(len(code), COST), [], program.ext.tolist()
+    code, opcodes = kernel.code, op_table().names
+    names = [opcodes[int(op)] for op in code["op"]]
+    rows, used = np.zeros(len(code), COST), list[int]()
     merged = merges_atomics(names, resources.sass)
     for i, (ins, name) in enumerate(zip(code, names, strict=True)):
-        read, written = registers(ins, name, ext)
+        read, written = ([r // REGISTER_BYTES for r in operands if r >= 0] for operands in (kernel.reads[i], kernel.writes[i]))
         row = rows[i]
         row["issue"], row["latency"], row["pipe"], row["pipe_cycles"], row["kind"] = cost(ins, name, rates)
         row["sources"], row["targets"], row["first_register"] = len(read), len(written), len(used)
@@ -278,8 +233,8 @@ def describe(program: Program, resources: KernelResources, rates: Rates) -> Cost
     return CostTable(rows, np.array([*used, 0], np.int32))
 
 
-ATOMIC_OP_SHIFT, ATOMIC_TYPE_SHIFT, FLOAT_TYPES, MERGEABLE = 16, 20, 2, (0, 1, 2, 5, 6, 7)
-"""csrc/instruction.h: fields of an atomic's flags; types from 2 on are floating point; add, min, max, and, or, xor."""
+FLOAT_TYPES, MERGEABLE = 2, (0, 1, 2, 5, 6, 7)
+"""csrc/instruction.h: atomic types from 2 on are floating point; add, min, max, and, or, xor."""
 
 
 def _is_integer_reduction(ins: Any) -> bool:

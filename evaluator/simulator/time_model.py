@@ -22,10 +22,10 @@ import numpy as np
 
 from evaluator.simulator.constants import H200_FITTED, SCHEDULERS, Constants, Rates
 from evaluator.simulator.costs import describe
-from evaluator.simulator.interpreter import Buffer, Module
+from evaluator.simulator.interpreter import Buffer, Module, PreparedLaunch, prepare
 from evaluator.simulator.occupancy import RESERVED_SHARED, Occupancy, occupancy
 from evaluator.simulator.sharing import GRANULE_BYTES, READ, UPDATE, USES, WRITE, Sharing
-from evaluator.simulator.timed_pass import Launchable, TimedPass, run_sharing, run_timed
+from evaluator.simulator.timed_pass import TimedPass, run_sharing, run_timed
 from evaluator.simulator.time_facts import facts
 from evaluator.types import DeviceSpec, KernelResources
 
@@ -80,23 +80,27 @@ def estimate(
     buffers). `cold`: L2 holds other data at the start, partly dirty. Raises `Unsupported` and, for a fatal finding in a sampled
     block, `timed_pass.SampledBlockFailed`.
     """
-    launch = Launchable.prepare(module, kernel, grid, block, packed_args, buffers, dynamic_shared, device.sm_count)
-    sample = take_sample(launch, resources, dynamic_shared, Rates(device, constants))
-    return combine(sample, resources, Rates(device, constants), cold=cold)
+    launch = prepare(module, kernel, grid, block, packed_args, buffers, dynamic_shared=dynamic_shared, checks=False,
+                     sm_count=device.sm_count)
+    rates = Rates(device, constants)
+    return combine(take_sample(launch, resources, dynamic_shared, rates), resources, rates, cold=cold)
 
 
-def take_sample(launch: Launchable, resources: KernelResources, dynamic_shared: int, rates: Rates) -> Sample:
-    """Runs both passes."""
-    device, blocks = rates.device, launch.block_count
+def take_sample(launch: PreparedLaunch, resources: KernelResources, dynamic_shared: int, rates: Rates, *,
+                samples: int = SAMPLES, generations: int = GENERATIONS) -> Sample:
+    """Runs both passes. Fewer samples and generations cost less and say less."""
+    device = rates.device
+    blocks, threads = (size[0] * size[1] * size[2] for size in (launch.grid, launch.block))
     shared_bytes = resources.static_shared_bytes + dynamic_shared
-    fits = occupancy(device, launch.threads, resources.registers, shared_bytes, blocks)
+    fits = occupancy(device, threads, resources.registers, shared_bytes, blocks)
     capacity = rates.constants.l2_reuse * device.l2_bytes
-    sharing = run_sharing(launch, SAMPLES, BUDGET, capacity, min(blocks, device.sm_count * fits.blocks_per_sm))
-    table = describe(launch.program, resources, rates)
-    mine = np.arange(0, blocks, device.sm_count, dtype=np.uint64)[: max(LEAST_BLOCKS, GENERATIONS * fits.blocks_per_sm)]
+    sharing = run_sharing(launch, samples, BUDGET, capacity, min(blocks, device.sm_count * fits.blocks_per_sm))
+    table = describe(launch.code, resources, rates)
+    most = max(LEAST_BLOCKS * generations // GENERATIONS, generations * fits.blocks_per_sm)
+    mine = np.arange(0, blocks, device.sm_count, dtype=np.uint64)[:most]
     parameters = sm_parameters(rates, fits.blocks_per_sm * (shared_bytes + RESERVED_SHARED), blocks)
     timed = run_timed(launch, table, mine, fits.blocks_per_sm, parameters, sharing.dram_share, BUDGET)
-    return Sample(blocks, launch.threads, fits, sharing, timed, len(launch.program.code))
+    return Sample(blocks, threads, fits, sharing, timed, len(launch.code.code))
 
 
 def sm_parameters(rates: Rates, shared_bytes: int, grid_blocks: int) -> dict[str, float]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evaluator.simulator.build import library
 from evaluator.simulator.costs import CostTable
-from evaluator.simulator.interpreter import PreparedLaunch, RawFinding, decode_finding, finding_buffer
+from evaluator.simulator.interpreter import FindingRecord, PreparedLaunch, RawFinding, decode_finding, finding_buffer
 from evaluator.simulator.sharing import USES, Sharing, analyse, choose_samples
 
 NEIGHBOURS, LEVELS, MOST_SHARERS = 4, 2, 32
@@ -60,6 +60,10 @@ def _pointer(array: NDArray[Any]) -> ctypes.c_void_p:
     return array.ctypes.data_as(ctypes.c_void_p)
 
 
+def _failure(error: FindingRecord, launch: PreparedLaunch) -> SampledBlockFailed:
+    return SampledBlockFailed(decode_finding(error, [(b.label, b.nbytes) for b in launch.buffers]))
+
+
 def run_sharing(launch: PreparedLaunch, samples: int, budget: int, capacity: float, wave: int) -> Sharing:
     """Follows the memory of `samples` random blocks and their neighbours. Raises SampledBlockFailed."""
     chosen, slots = choose_samples(launch.grid, samples), len(launch.buffer_bytes) * USES
@@ -69,7 +73,7 @@ def run_sharing(launch: PreparedLaunch, samples: int, budget: int, capacity: flo
     done = library().timing_sharing(ctypes.byref(launch.record), _pointer(chosen), len(chosen), ctypes.c_uint64(budget), LEAST_SAMPLES,
                                     slots, _pointer(sums), _pointer(sharers), ctypes.byref(error))
     if done < 0:
-        raise SampledBlockFailed(decode_finding(error))
+        raise _failure(error, launch)
     return analyse(sums, sharers, launch.grid, launch.buffer_bytes, capacity, wave)
 
 
@@ -85,6 +89,6 @@ def run_timed(launch: PreparedLaunch, table: CostTable, blocks: NDArray[np.uint6
         _pointer(table.rows), _pointer(table.registers), _pointer(values), _pointer(share), len(share), _pointer(ends),
         _pointer(totals), _pointer(granules), ctypes.byref(error))
     if ended < 0:
-        raise SampledBlockFailed(decode_finding(error))
+        raise _failure(error, launch)
     named = dict(zip(field_names()["totals"], totals.tolist(), strict=True))
     return TimedPass(np.sort(ends[:ended]), named, granules)
