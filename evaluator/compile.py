@@ -16,6 +16,8 @@ from evaluator.options import checked_options
 from evaluator.toolkit import INSTALL_HINT, ToolkitMissing, find_toolkit
 
 CUPY_FLAGS = ("-ftz=true", "--device-as-default-execution-space")
+CUPY_STANDARD = "--std=c++17"
+"""What CuPy 14 adds where the options name no standard (CuPy 13: c++11)."""
 REPORT_FLAGS = ("-lineinfo", "--ptxas-options=-v")
 SUCCESS, COMPILATION_FAILED = 0, 6
 LOG_HINTS = (
@@ -83,7 +85,8 @@ def compile_cuda(
         log = _at(filename, missing.line, f"catastrophic error: {missing}")
         hint = header_hint(missing.header)
         raise CompileError(log + (f"hint: {hint}\n" if hint else ""), missing.line) from None
-    flags = [f"-arch={arch}", *CUPY_FLAGS, *own_options, *REPORT_FLAGS, *(f"-I{d}" for d in toolkit.include_dirs)]
+    standard = () if any("std=" in option for option in own_options) else (CUPY_STANDARD,)
+    flags = [f"-arch={arch}", *CUPY_FLAGS, *standard, *own_options, *REPORT_FLAGS, *(f"-I{d}" for d in toolkit.include_dirs)]
     return _compile(text, flags, tuple(name_expressions), filename, arch)
 
 

@@ -41,6 +41,7 @@ INCLUDE_HINTS = {
     "cmath": "NVRTC's math functions (expf, sqrtf, ...) need no header; remove the line, or use <cuda/std/cmath>",
     "stdio.h": "printf needs no header in NVRTC; remove the line",
     "cuda.h": "kernels need no driver header; remove the line",
+    "cupy/complex.cuh": "CuPy's own headers are not at hand here; use <cuda/std/complex> or <cuComplex.h>",
     "cublas_v2.h": "library handles are host code; call the library from Python",
 }
 STD_HINT = "NVRTC has no host standard library: use <cuda/std/{name}>, or remove the line if a built-in type is enough"

@@ -47,8 +47,6 @@ def launch_bound(ptx: str, symbol: str) -> int | None:
 
 
 def _extents(shape: LaunchShape, bound: int | None) -> str:
-    if min(shape.grid + shape.block) < 1:
-        return f"grid {shape.grid} and block {shape.block} must be at least 1 in every dimension"
     if any(n > limit for n, limit in zip(shape.block, MAX_BLOCK, strict=True)):
         return f"block {shape.block} exceeds {MAX_BLOCK}"
     if shape.threads > MAX_BLOCK_THREADS:

@@ -52,7 +52,9 @@ class Function:
     shared_size_bytes = property(lambda self: self._resources.static_shared_bytes)
     local_size_bytes = property(lambda self: self._resources.stack_bytes)
     const_size_bytes = property(lambda self: 0)
+    cache_mode_ca = property(lambda self: 0)
     binary_version = property(lambda self: int(self._module.compiled.arch.removeprefix("sm_").rstrip("af")))
+    ptx_version = binary_version
 
     @property
     def max_threads_per_block(self) -> int:
@@ -78,8 +80,9 @@ class Function:
     @property
     def attributes(self) -> dict[str, int]:
         """All attributes by name."""
-        names = ("num_regs", "shared_size_bytes", "local_size_bytes", "const_size_bytes", "binary_version",
-                 "max_threads_per_block", "max_dynamic_shared_size_bytes", "preferred_shared_memory_carveout")
+        names = ("max_threads_per_block", "shared_size_bytes", "const_size_bytes", "local_size_bytes", "num_regs",
+                 "ptx_version", "binary_version", "cache_mode_ca", "max_dynamic_shared_size_bytes",
+                 "preferred_shared_memory_carveout")
         return {name: getattr(self, name) for name in names}
 
     @cached_property
@@ -106,15 +109,17 @@ class RawModule:
     """CUDA source with several kernels. Only `code=` and the NVRTC backend exist here."""
 
     def __init__(
-        self, *, code: str | None = None, path: str | None = None, options: Sequence[str] = (), backend: str = "nvrtc",
+        self, *, code: str | None = None, path: str | None = None, options: tuple[str, ...] = (), backend: str = "nvrtc",
         translate_cucomplex: bool = False, enable_cooperative_groups: bool = False,
         name_expressions: Sequence[str] | None = None, jitify: bool = False,
     ) -> None:
         if code is None:
             raise NotImplementedError("the simulator compiles source text: pass code=..., not path=")
+        if not isinstance(options, tuple):
+            raise TypeError(f"Argument 'options' has incorrect type (expected tuple, got {type(options).__name__})")
         if backend != "nvrtc" or jitify or translate_cucomplex:
             raise NotImplementedError("the simulator compiles with plain NVRTC: leave out backend, jitify, translate_cucomplex")
-        self.code, self.options, self.backend = code, tuple(options), backend
+        self.code, self.options, self.backend = code, options, backend
         self.name_expressions = tuple(name_expressions or ())
         self._functions: dict[str, Function] = {}
 
@@ -183,10 +188,10 @@ class RawKernel:
     """One kernel by its symbol, as `cupy.RawKernel(code, name)`; the Function's attributes are its own."""
 
     def __init__(
-        self, code: str, name: str, options: Sequence[str] = (), backend: str = "nvrtc", *, translate_cucomplex: bool = False,
+        self, code: str, name: str, options: tuple[str, ...] = (), backend: str = "nvrtc", *, translate_cucomplex: bool = False,
         enable_cooperative_groups: bool = False, jitify: bool = False,
     ) -> None:
-        self.name, self.code, self.options, self.backend = name, code, tuple(options), backend
+        self.name, self.code, self.options, self.backend = name, code, options, backend
         self._module = RawModule(code=code, options=options, backend=backend, translate_cucomplex=translate_cucomplex,
                                  jitify=jitify)
 
@@ -225,12 +230,12 @@ def _symbol(compiled: Compiled, name: str) -> str:
 
 
 def _extent(what: str, value: Any) -> Extent:
-    """Three positive extents from a tuple of one to three, as CuPy takes them."""
+    """Three extents from a tuple of one to three; below one counts as one, as in CuPy."""
     if not isinstance(value, tuple):
         raise TypeError(f"Argument '{what}' has incorrect type (expected tuple, got {type(value).__name__})")
     if not 1 <= len(value) <= 3:
         raise ValueError(f"{what} must have one to three extents, not {len(value)}")
-    x, y, z = (*(operator.index(n) for n in value), 1, 1)[:3]
+    x, y, z = (*(max(1, operator.index(n)) for n in value), 1, 1)[:3]
     return x, y, z
 
 

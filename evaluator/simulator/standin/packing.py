@@ -90,7 +90,7 @@ def pack(kernel: str, args: Sequence[Any], slots: Sequence[Slot], signature: Sig
 
 def _bytes(kernel: str, place: Place, arg: Any, args: Sequence[Any]) -> bytes:
     if arg is None:
-        session().report_call("null_pointer", f"{place} is None: CuPy does not pass a null pointer for it; "
+        session().report_call("null_pointer", f"{place} is None, which CuPy 13 passes as a wild pointer; "
                               "pass numpy.uintp(0) or an array", kernel=kernel)
     if isinstance(arg, ndarray):
         return _array(kernel, place, arg, args)
@@ -127,8 +127,8 @@ def _address(kernel: str, place: Place, address: int) -> bytes:
 
 
 def _by_value(kernel: str, place: Place, array: np.ndarray[Any, Any]) -> bytes:
-    """A NumPy array is passed by value: right for a struct, wrong where the kernel wants a pointer."""
-    if (place.declared and place.declared.pointer) or array.nbytes != place.slot.size:
+    """A NumPy array of size one is passed by value: right for a struct, wrong where the kernel wants a pointer."""
+    if (place.declared and place.declared.pointer) or array.size != 1 or array.nbytes != place.slot.size:
         _mismatch(kernel, f"{place} gets a numpy.ndarray, which is host memory: pass cupy.asarray(...) instead")
     return array.tobytes()
 

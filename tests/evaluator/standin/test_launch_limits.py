@@ -31,7 +31,6 @@ def module(cupy):
     ("plain", (1,), (1, 1, 65), 0, "exceeds (1024, 1024, 64)"),
     ("plain", (1, 65536), (32,), 0, "put the large extent into x"),
     ("plain", (2**31,), (32,), 0, "exceeds (2147483647"),
-    ("plain", (0,), (32,), 0, "at least 1"),
     ("bounded", (1,), (256,), 0, "__launch_bounds__ permits 128"),
     ("shared", (1,), (32,), 49153, "max_dynamic_shared_size_bytes before the launch"),
     ("shared", (1,), (32,), 300_000, "NVIDIA H200 has at most 232448"),
@@ -42,6 +41,12 @@ def test_refused(session, cupy, module, kernel, grid, block, shared, words):
     assert caught.value.finding.kind == "launch_limit"
     assert caught.value.finding.file == __file__
     assert words in caught.value.finding.message
+
+
+def test_empty_grid_runs_one_block_as_in_cupy(cupy, module):
+    x = cupy.zeros(64, cupy.float32)
+    module.get_function("plain")((0,), (32,), (x,))
+    assert x.get().sum() == 32
 
 
 def test_large_dynamic_shared_memory_once_permitted(session, cupy, module):

@@ -48,6 +48,11 @@ def test_global_variables(cupy):
         module.get_global("absent")
 
 
+def test_options_must_be_a_tuple_as_cupy_wants_them(cupy):
+    with pytest.raises(TypeError, match="expected tuple, got list"):
+        cupy.RawKernel(SOURCE, "times", options=["--use_fast_math"])
+
+
 def test_compile_error_is_cupys(cupy, session):
     with pytest.raises(cupy.cuda.compiler.CompileException) as caught:
         cupy.RawModule(code="extern \"C\" __global__ void f(float* a) {\n  a[0] = missing;\n}").get_function("f")
