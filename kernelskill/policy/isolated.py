@@ -23,6 +23,7 @@ from kernelskill.policy.deciding import Policy
 from kernelskill.policy.rulebook import RuleBook
 
 _LENGTH_BYTES = 8
+_START_S = 120.0
 _CHILD = "from kernelskill.policy.isolated import serve; serve()"
 
 
@@ -44,53 +45,48 @@ class IsolatedPolicy:
     def decide(self, facts: Mapping[str, Fact]) -> Decision:
         """As `Policy.decide`. Raises DecisionError also when the child dies; the next decision has a new child."""
         with self._lock:
-            child = self._child if self._child and self._child.poll() is None else self._start()
-            answer = self._ask(child, dict(facts))
+            if self._child is None or self._child.poll() is not None:
+                self._start()
+            answer = self._ask(dict(facts), self.timeout_s)
         if isinstance(answer, Decision):
             return answer
-        raise answer
+        raise answer if isinstance(answer, DecisionError) else DecisionError(f"the decision process answered {answer!r}")
 
     def close(self) -> None:
         """Ends the child."""
         with self._lock:
             self._end()
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> None:
+        """A new child, ready to decide. Raises DecisionError when it does not come up."""
+        self._end()
         root = str(Path(kernelskill.__file__).parents[1])
         path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH", "")) if part)
-        self._child = subprocess.Popen([sys.executable, "-c", _CHILD], stdin=subprocess.PIPE,
-                                       stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path})
-        self._send(self._child, self.book)
-        return self._child
+        self._child = subprocess.Popen([sys.executable, "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                       env={**os.environ, "PYTHONPATH": path})
+        answer = self._ask(self.book, _START_S)
+        if isinstance(answer, DecisionError):
+            raise answer
 
-    def _ask(self, child: subprocess.Popen[bytes], facts: dict[str, Fact]) -> Decision | DecisionError:
-        late = threading.Timer(self.timeout_s, child.kill)
+    def _ask(self, question: object, timeout_s: float) -> object:
+        """What the child answers, or the DecisionError that says how it died."""
+        child = self._child
+        assert child is not None and child.stdin is not None and child.stdout is not None
+        late = threading.Timer(timeout_s, child.kill)
         late.start()
         try:
-            self._send(child, facts)
-            assert child.stdout is not None
-            answer = _read(child.stdout)
+            _write(child.stdin, question)
+            return _read(child.stdout)
         except (OSError, EOFError):
-            return self._died(child, timed_out=not late.is_alive())
+            return self._died(child, None if late.is_alive() else timeout_s)
         finally:
             late.cancel()
-        if isinstance(answer, (Decision, DecisionError)):
-            return answer
-        return DecisionError(f"the decision process answered {type(answer).__name__}")
 
-    @staticmethod
-    def _send(child: subprocess.Popen[bytes], value: object) -> None:
-        assert child.stdin is not None
-        try:
-            _write(child.stdin, value)
-        except BrokenPipeError:
-            return  # the child died; reading its answer says so
-
-    def _died(self, child: subprocess.Popen[bytes], *, timed_out: bool) -> DecisionError:
+    def _died(self, child: subprocess.Popen[bytes], timeout_s: float | None) -> DecisionError:
         self._end()
         hint = "only this decision is lost: report it with its facts, and decide again"
-        if timed_out:
-            return DecisionError(f"the rule engine took longer than {self.timeout_s:g} s and was ended", hint=hint)
+        if timeout_s is not None:
+            return DecisionError(f"the rule engine took longer than {timeout_s:g} s and was ended", hint=hint)
         code = child.returncode
         name = signal.Signals(-code).name if code < 0 else f"exit status {code}"
         return DecisionError(f"the rule engine crashed ({name}) while deciding", hint=hint)
@@ -139,6 +135,7 @@ def serve() -> None:
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     policy = Policy(_read(requests))  # type: ignore[arg-type]
+    _write(answers, "ready")
     while True:
         try:
             facts = _read(requests)

@@ -13,6 +13,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from kernelskill.errors import Location, RuleError
+from kernelskill.policy import documentcache
 
 Keys = tuple[str | int, ...]
 
@@ -89,6 +90,21 @@ def read_document(path: Path) -> tuple[Document, list[RuleError]]:
     """One YAML file and the problems in it; with a syntax error the document's data is None."""
     try:
         text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        return Document(path, None), [RuleError(f"cannot read the file: {error}", location=Location(path))]
+    kept = documentcache.entry(text)
+    if (known := documentcache.fetch(kept)) is not None:
+        return Document(path, known["data"], _marks(known["values"]), _marks(known["keys"])), []
+    document, problems = parse(text, path)
+    if not problems:
+        listing = {"values": [[*mark] for mark in document.values.items()], "keys": [[*mark] for mark in document.keys.items()]}
+        documentcache.store(kept, {"data": document.data, **listing})
+    return document, problems
+
+
+def parse(text: str, path: Path) -> tuple[Document, list[RuleError]]:
+    """YAML text as the document of a path, and the problems in it."""
+    try:
         yaml = YAML(typ="safe", pure=True)
         root = yaml.compose(io.StringIO(text))
     except MarkedYAMLError as error:
@@ -97,10 +113,14 @@ def read_document(path: Path) -> tuple[Document, list[RuleError]]:
         problem = RuleError(f"not valid YAML: {error.problem or error.context}", location=Location(path, *place),
                             hint="check indentation and brackets")
         return Document(path, None), [problem]
-    except (OSError, UnicodeDecodeError, YAMLError) as error:
-        return Document(path, None), [RuleError(f"cannot read the file: {error}", location=Location(path))]
+    except YAMLError as error:
+        return Document(path, None), [RuleError(f"not valid YAML: {error}", location=Location(path, 1, 1))]
     if root is None:
         return Document(path, None), [RuleError("the file is empty", location=Location(path, 1, 1))]
     reader = _Reader(path, yaml)
     data = reader.read(root)
     return Document(path, data, reader.values, reader.keys), reader.problems
+
+
+def _marks(stored: list[Any]) -> dict[Keys, tuple[int, int]]:
+    return {tuple(where): (place[0], place[1]) for where, place in stored}

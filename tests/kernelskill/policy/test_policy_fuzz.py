@@ -1,5 +1,7 @@
 """Random rules and facts: the engine and the oracle must agree, whatever the order of the facts."""
 
+import itertools
+import json
 import os
 
 import pytest
@@ -8,18 +10,22 @@ from hypothesis import strategies as st
 from policy_support import facts
 
 from kernelskill.errors import DecisionError
-from kernelskill.policy import Policy, RuleBook
+from kernelskill.policy import Policy, RuleBook, check_rules, replay, why, why_not
 from kernelskill.policy.compile import MAX_CONJUNCTIONS, MAX_FACTS
 from kernelskill.policy.conditions import normal_form, size
+from kernelskill.policy.explain import lacking
+from kernelskill.policy.implication import contradict
+from kernelskill.policy.lint import VALIDATORS, lint
 from kernelskill.policy.rulebook import LoadedRule, in_order
 from kernelskill.policy.schema import Rule
 from kernelskill.policy.yamlsource import Document
 
-EXAMPLES = int(os.environ.get("KERNELSKILL_FUZZ_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("KERNELSKILL_FUZZ_EXAMPLES", "60"))
 NUMBERS = ["time_us", "round", "headroom", "registers_per_thread", "failed_here.launch_tuning", "spill_bytes"]
 FLAGS = ["uses_restrict", "uses_fast_math", "applicable.launch_tuning", "applied.launch_tuning"]
 TEXTS = {"task_family": ["matmul", "transpose", "a b", 'q"', "µ", "1"], "device_name": ["x", "y", "true", ""]}
 LEVELS = 4
+KNOWN_CHECKS = {validator.check for validator in VALIDATORS}
 METHODS = ["launch_tuning", "loop_unrolling", "register_blocking"]
 numbers = st.one_of(st.integers(-3, 3), st.sampled_from([1e-05, 1e22, 0.1, 2.5, -0.0, 2**53, 5e-324]))
 
@@ -129,7 +135,7 @@ def book_of_raw(rules):
     return RuleBook(in_order(small), frozenset(METHODS))
 
 
-@given(rule_sets, st.lists(fact_sets, min_size=1, max_size=4), st.randoms(use_true_random=False))
+@given(rule_sets, st.lists(fact_sets, min_size=1, max_size=3), st.randoms(use_true_random=False))
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 def test_engine_and_oracle_agree(rules, worlds, random):
     policy = Policy(book_of_raw(rules))
@@ -139,6 +145,47 @@ def test_engine_and_oracle_agree(rules, worlds, random):
         random.shuffle(shuffled)
         assert policy.decide(facts(dict(shuffled))) == decision
         assert set(decision.derived) <= policy.book.derived
+
+
+@given(rule_sets, fact_sets)
+@settings(max_examples=EXAMPLES // 2, deadline=None, suppress_health_check=list(HealthCheck))
+def test_explanations_and_lints_fit_what_happened(rules, world):
+    book = book_of_raw(rules)
+    decision = Policy(book).decide(facts(world))
+    fired = {rule.rule for rule in decision.fired}
+    for rule in book.rules:
+        lacks = lacking(rule.rule.when, world | decision.derived, book)
+        assert (lacks == []) == (rule.id in fired), (rule.raw, lacks)
+        form = normal_form(rule.rule.when, book.derived)
+        impossible = all(any(contradict(one, other) for one, other in itertools.combinations(conj, 2)) for conj in form)
+        assert not (impossible and rule.id in fired), "what the lint calls contradictory never fires"
+    for issue in lint(book, with_tests=False):
+        assert issue.message and issue.check in KNOWN_CHECKS
+    for method in METHODS:
+        chosen = decision.chosen is not None and decision.chosen.method == method
+        assert why_not(decision, method, book).startswith(f"{method}: chosen") == chosen
+    assert decision.reason in why(decision, "all") and replay(decision, Policy(book)) == ""
+
+
+plain = st.one_of(
+    st.none(), st.booleans(), st.integers(-9, 9), st.floats(allow_nan=False), st.sampled_from(["x", "all", "{method}", ""])
+)
+WORDS = st.sampled_from(["fact", "op", "value", "all", "any", "none", "propose", "gain", "veto", "derive", "low", "x"])
+json_values = st.recursive(
+    plain, lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(WORDS, inner, max_size=3)), max_leaves=8
+)
+RULE_KEYS = st.sampled_from(["id", "when", "then", "for_each", "priority", "because"])
+
+
+@given(st.lists(st.dictionaries(RULE_KEYS, json_values), max_size=3))
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+def test_no_rule_file_breaks_the_loader(tmp_path_factory, rules):
+    """Whatever a file holds, the answer is a list of issues with a place each."""
+    folder = tmp_path_factory.mktemp("any", numbered=True)
+    (folder / "any.yaml").write_text(json.dumps({"rules": rules}))
+    _, issues = check_rules([folder], METHODS)
+    assert all(issue.location.line for issue in issues)
+    assert bool(issues) == bool(rules), "no rule of this kind is complete"
 
 
 def test_the_fuzz_would_notice():
