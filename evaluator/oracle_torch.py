@@ -25,7 +25,7 @@ class KernelBenchOracle(Oracle):
     def __init__(self, spec: TaskSpec) -> None:
         super().__init__(spec)
         self._modules: dict[tuple[tuple[str, int], ...], Any] = {}
-        module = self._module(spec.check_sizes[0] if spec.check_sizes else spec.sizes)
+        module = self._module(spec.sizes)
         for name in ("Model", "get_inputs", "get_init_inputs"):
             if not callable(getattr(module, name, None)):
                 raise TaskFault(f"{spec.path} has no {name}")
@@ -35,6 +35,25 @@ class KernelBenchOracle(Oracle):
         ][1:]
         self._current: Any = module
         self._doubles = True
+        self.spec = spec.model_copy(update={"check_sizes": self._accepted(spec.check_sizes)})
+
+    def _accepted(self, candidates: tuple[dict[str, int], ...]) -> tuple[dict[str, int], ...]:
+        """The check sizes that the problem's own code runs with: a file does not say which values its constants may take.
+
+        Raises TaskFault where there are candidates and none is accepted.
+        """
+        accepted, refusals = [], []
+        for sizes in candidates:
+            try:
+                self._outputs(self._own_problem(sizes, self.spec.seed))
+                accepted.append(sizes)
+            except TaskFault as fault:
+                shown = ", ".join(f"{name}={value}" for name, value in sizes.items())
+                refusals.append(f"check size {shown} left out, {fault}")
+        if candidates and not accepted:
+            raise TaskFault(f"{refusals[0]}; no proposed size runs: state CHECK_SIZES = [{{constant: value}}, ...] in the file")
+        self.notes.update(refusals)
+        return tuple(accepted)
 
     def _module(self, sizes: Mapping[str, int]) -> Any:
         key = tuple(sorted(sizes.items()))

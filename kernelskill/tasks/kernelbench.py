@@ -9,6 +9,8 @@ from evaluator.kernelbench_module import module_constants
 from evaluator.types import TaskSpec
 from kernelskill.errors import Location, TaskError
 from kernelskill.model import Task
+from kernelskill.tasks.document import read_constants
+from kernelskill.tasks.native import read_check_sizes
 from kernelskill.tasks.reference import find_function
 from kernelskill.tasks.shapes import propose_check_sizes
 
@@ -20,7 +22,10 @@ def is_kernelbench(module: ast.Module) -> bool:
 
 
 def load_module(path: Path, text: str, module: ast.Module) -> Task:
-    """The task of a KernelBench file; sizes are its module-level integer constants. Raises TaskError."""
+    """The task of a KernelBench file; sizes are its module-level integer constants. Raises TaskError.
+
+    Check sizes are proposed, unless the file states them as `CHECK_SIZES = [{constant: value, ...}, ...]`.
+    """
     classes = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
     model = classes.get("Model")
     if model is None:
@@ -33,5 +38,7 @@ def load_module(path: Path, text: str, module: ast.Module) -> Task:
         if len(function.args.args) > len(function.args.defaults) or function.args.kwonlyargs:
             raise TaskError(f"{name} must take no argument", location=Location(path, function.lineno))
     sizes = module_constants(text)
-    spec = TaskSpec(name=path.stem, kind="kernelbench", path=str(path), sizes=sizes, check_sizes=propose_check_sizes(sizes))
+    declared = read_constants(path, module, ("CHECK_SIZES",))
+    checks = read_check_sizes(declared, sizes) if declared.values else propose_check_sizes(sizes)
+    spec = TaskSpec(name=path.stem, kind="kernelbench", path=str(path), sizes=sizes, check_sizes=checks)
     return Task(spec, path.parent, start_source="")

@@ -75,6 +75,11 @@ def _sizes(root: Table) -> tuple[dict[str, int], tuple[dict[str, int], ...]]:
     if not table.values:
         raise table.error(f"'{table.spell()}' is empty", hint=example)
     sizes = _size_values(table)
+    return sizes, read_check_sizes(root, sizes)
+
+
+def read_check_sizes(root: Table, sizes: dict[str, int]) -> tuple[dict[str, int], ...]:
+    """The small problems that a task states; each must give every size. Raises TaskError."""
     checks = []
     for check in root.tables("check_sizes", "[[check_sizes]] with the same names and small, awkward values, e.g. rows = 3"):
         check.only(*sizes)
@@ -82,7 +87,7 @@ def _sizes(root: Table) -> tuple[dict[str, int], tuple[dict[str, int], ...]]:
             if not check.has(name):
                 raise check.error(f"'{check.spell()}' does not give '{name}'", hint=f"each entry needs {', '.join(sizes)}")
         checks.append(_size_values(check))
-    return sizes, tuple(checks)
+    return tuple(checks)
 
 
 def _size_values(table: Table) -> dict[str, int]:

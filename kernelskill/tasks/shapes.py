@@ -1,28 +1,34 @@
-"""Smaller problems of a KernelBench task: its module-level integer constants, and other values for them.
+"""Smaller problems of a KernelBench task: other values for its module-level integer constants.
 
 What the constants mean is not declared anywhere, so these are *candidates*: small numbers that a reference may refuse
-(channels that groups must divide, a kernel larger than its image). The evaluator runs the reference on each and drops
-those it refuses.
+(channels that groups must divide, a kernel larger than its image). The evaluator runs the reference on each, leaves out
+those it refuses, and says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 
+Sizes = dict[str, int]
 STRUCTURAL = 16
 """Constants up to here are taken for kernel sizes, strides, axes, counts of heads or groups, and kept."""
 WORK_LIMIT = 1 << 17
 """Upper bound for the product of the shrunk constants: what the simulator checks in well under a second."""
+BATCH_LIMIT = 1 << 22
+"""The same where only the first constant (the batch) is shrunk."""
 _PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67)
 _LARGEST = 67
+_LARGEST_COMMON = 64
 
 
-def propose_check_sizes(sizes: dict[str, int]) -> tuple[dict[str, int], ...]:
+def propose_check_sizes(sizes: Sizes) -> tuple[Sizes, ...]:
     """Candidate problems with the same constants, none larger than the original, most awkward first.
 
     Primes (no tile divides them), the same with equal constants kept equal, one row (batch 1), tails (a multiple of 32
-    plus one), and all large constants divided by one power of two, which keeps their divisors and ratios. Constants of
-    at most STRUCTURAL keep their values. Without any larger constant the task's own sizes are the only candidate.
+    plus one), odd multiples of what the structural constants divide, powers of two with the original's ratios, and the
+    original with a batch of one where that is small. Constants of at most STRUCTURAL keep their values. Without any
+    larger constant the task's own sizes are the only candidate.
     """
     large = [name for name, value in sizes.items() if value > STRUCTURAL]
     if not large:
@@ -31,18 +37,41 @@ def propose_check_sizes(sizes: dict[str, int]) -> tuple[dict[str, int], ...]:
     return tuple(unique.values())
 
 
-def _candidates(sizes: dict[str, int], large: list[str]) -> Iterator[dict[str, int]]:
+def _candidates(sizes: Sizes, large: list[str]) -> Iterator[Sizes]:
     ceiling = _ceiling(len(large))
     primes = [p for p in _PRIMES if p <= ceiling][::-1]
     distinct = {name: min(primes[i % len(primes)], sizes[name]) for i, name in enumerate(large)}
     yield {**sizes, **distinct}
-    by_value = {value: primes[i % len(primes)] for i, value in enumerate(dict.fromkeys(sizes[n] for n in large))}
+    by_value = dict(zip(dict.fromkeys(sizes[name] for name in large), _cycle(primes, len(large)), strict=False))
     yield {**sizes, **{name: min(by_value[sizes[name]], sizes[name]) for name in large}}
     yield {**sizes, **distinct, large[0]: 1}
     tail = (ceiling - 1) // 32 * 32 + 1
     if tail > 1:
         yield {**sizes, **{name: min(tail, sizes[name]) for name in large}}
-    yield {**sizes, **_scaled(sizes, large, ceiling)}
+    common = {name: _common_divisor(sizes[name], sizes) for name in large}
+    if any(divisor > 1 for divisor in common.values()):
+        yield {**sizes, **_odd_multiples(sizes, common)}
+    divisor = 1
+    while max(sizes[name] for name in large) // divisor > ceiling:
+        divisor *= 2
+    yield {**sizes, **{name: max(common[name], sizes[name] // divisor) for name in large}}
+    batch_of_one = {**sizes, large[0]: 1}
+    if math.prod(batch_of_one.values()) <= BATCH_LIMIT:
+        yield batch_of_one
+
+
+def _odd_multiples(sizes: Sizes, common: Sizes) -> Sizes:
+    """Small odd multiples of the divisors that must be kept, as large as the work limit allows."""
+    for factors in ((3, 5), (1, 3), (1, 1)):
+        odd = dict(zip(common, _cycle(factors, len(common)), strict=True))
+        multiples = {name: min(common[name] * odd[name], sizes[name]) for name in common}
+        if math.prod(multiples.values()) <= WORK_LIMIT:
+            break
+    return multiples
+
+
+def _cycle(values: Sequence[int], count: int) -> list[int]:
+    return [values[i % len(values)] for i in range(count)]
 
 
 def _ceiling(count: int) -> int:
@@ -50,8 +79,10 @@ def _ceiling(count: int) -> int:
     return max(_PRIMES[0], min(_LARGEST, int(WORK_LIMIT ** (1 / count))))
 
 
-def _scaled(sizes: dict[str, int], large: list[str], ceiling: int) -> dict[str, int]:
-    divisor = 1
-    while max(sizes[name] for name in large) // divisor > ceiling:
-        divisor *= 2
-    return {name: max(1, sizes[name] // divisor) for name in large}
+def _common_divisor(value: int, sizes: Sizes) -> int:
+    """Least common multiple of the structural constants that divide the value."""
+    result = 1
+    for small in sizes.values():
+        if 1 < small <= STRUCTURAL and value % small == 0:
+            result = math.lcm(result, small)
+    return result if result <= _LARGEST_COMMON else 1
