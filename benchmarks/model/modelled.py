@@ -52,10 +52,10 @@ def model_one(variant: Variant, arrays: dict[str, NDArray[np.generic]], device: 
     """Raises `Unsupported`."""
     module, resources = compiled(variant.source, device.arch)
     buffers = [Buffer(array.ctypes.data, array.nbytes, name, True) for name, array in arrays.items()]
-    arguments, start = pack(variant, arrays), time.perf_counter()
+    arguments, start = pack(variant, arrays), time.process_time()
     made = estimate(module, variant.kernel, resources[variant.kernel], variant.grid, variant.block, arguments, buffers,
                     dynamic_shared=variant.dynamic_shared, device=device, constants=constants)
-    return Modelled(variant, made, time.perf_counter() - start)
+    return Modelled(variant, made, time.process_time() - start)
 
 
 def model_all(variants: Iterable[Variant], device: DeviceSpec = H200, constants: Constants = H200_FITTED) -> Iterator[Modelled]:

@@ -28,8 +28,10 @@ class Constants:
     """Load that hits L1, cycles (fitted; documented: about 33)."""
     l2_latency: float = 270
     """Load that hits L2, cycles (fitted; published: 200 to 290)."""
-    dram_latency: float = 950
-    """Load served by DRAM under load, address translation and page misses included, cycles (fitted)."""
+    dram_latency: float = 480
+    """Load served by an idle DRAM, cycles (measured: one warp a scheduler that waits for every four loads)."""
+    dram_queue_latency: float = 470
+    """What is added when DRAM is fully busy, cycles (fitted)."""
     shared_latency: float = 24
     """Shared-memory load, cycles (fitted; published: 23 to 30)."""
     barrier_latency: float = 15
@@ -41,14 +43,14 @@ class Constants:
 
     block_turnaround: float = 500
     """From a block's end to its successor's first instruction, cycles (fitted)."""
-    block_interval: float = 150
+    block_interval: float = 157
     """A multiprocessor starts one block in this many cycles (measured: blocks of 32 to 128 threads)..."""
-    block_interval_per_warp: float = 4
-    """... plus this for each warp (fitted)."""
+    block_interval_per_warp: float = 1
+    """... plus this for each warp (measured likewise)."""
     warp_interval: float = 20
     """From one warp of a block to the next, cycles (fitted)."""
-    hoist_window: float = 200
-    """Instructions of a basic block over which ptxas may move a load (fitted)."""
+    instructions_per_register: float = 2.5
+    """Instructions that ptxas can keep in flight for each free register (fitted)."""
 
     l1_request: float = 1
     """Data-pipe cycles of a global request (documented: 128 bytes a cycle)."""
@@ -85,7 +87,7 @@ class Constants:
     """DRAM work added for each unused granule of a touched page, in granules (measured: random 4-byte reads)."""
     partial_write: float = 4.5
     """DRAM work of writing a granule back that was not written whole, in granules (measured: random 4-byte writes)."""
-    l2_reuse: float = 0.4
+    l2_reuse: float = 0.35
     """Share of L2 that one buffer's reuse can count on: both halves keep copies, other traffic passes through (measured:
     random reads of a 64 MB array)."""
     l2_dirty: float = 0.525
@@ -136,9 +138,9 @@ class Rates:
         return share * device.fp16_flops_per_s / (device.sm_count * device.sm_clock_hz * SCHEDULERS)
 
     @property
-    def dram_latency(self) -> float:
-        """DRAM latency in this device's cycles: constant in time, not in cycles."""
-        return self.constants.dram_latency * self.device.sm_clock_hz / CLOCK_HZ
+    def clock_ratio(self) -> float:
+        """This device's clock over the fitted one: DRAM latency is constant in time, not in cycles."""
+        return self.device.sm_clock_hz / CLOCK_HZ
 
     @property
     def dram_bytes_per_s(self) -> float:

@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 
 from evaluator.simulator.constants import Rates
 from evaluator.simulator.ptx_code import ATOMIC_OP_SHIFT, ATOMIC_TYPE_SHIFT, GENERIC, NONE, SHARED, KernelCode, op_table
+from evaluator.simulator.schedule import CONTROL, windows
 from evaluator.types import KernelResources
 
 REGISTER_BYTES = 128
 """A 32-bit register of a warp; a 64-bit one takes two."""
 COST = np.dtype([("issue", "f4"), ("latency", "f4"), ("pipe_cycles", "f4"), ("pipe", "i4"), ("kind", "i4"), ("sources", "i4"),
-                 ("targets", "i4"), ("first_register", "i4"), ("joined_bytes", "i4"), ("merged", "i4")])
+                 ("targets", "i4"), ("first_register", "i4"), ("joined_bytes", "i4"), ("merged", "i4"), ("window", "i4")])
 """`InstructionCost` of csrc/timing_types.h."""
 
 
@@ -146,7 +147,6 @@ def becomes_predicate(code: NDArray[np.void], names: Sequence[str], at: int) -> 
 
 
 LONGEST_PREDICATED = 10
-CONTROL = frozenset(("BRANCH", "BRANCH_TABLE", "EXIT", "BARRIER", "WARP_SYNC", "CALL", "RETURN"))
 
 
 def joinable_shared_loads(code: NDArray[np.void], names: Sequence[str]) -> Iterator[list[int]]:
@@ -229,6 +229,7 @@ def describe(kernel: KernelCode, resources: KernelResources, rates: Rates) -> Co
                 for name, ins in zip(names, code, strict=True))
     for group, _ in zip(joinable_shared_loads(code, names), range(max(0, wide)), strict=False):
         rows["joined_bytes"][group[0]], rows["joined_bytes"][group[1:]], rows["issue"][group[1:]] = 16, -1, .01
+    rows["window"] = windows(kernel, names, resources.registers, rates.constants.instructions_per_register, NONE)
     rows["issue"] *= instruction_ratio(rows, names, resources.sass)
     return CostTable(rows, np.array([*used, 0], np.int32))
 

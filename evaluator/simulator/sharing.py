@@ -21,6 +21,8 @@ GRANULE_BYTES = 64
 """What DRAM delivers at once."""
 GRANULES_A_PAGE = 8
 """DRAM works fastest on whole 512-byte pieces."""
+UNRELATED = 0.9
+"""Neighbours that leave more than this share of a block's granules new share nothing to speak of."""
 SEED = 1
 
 
@@ -63,7 +65,8 @@ class Slot:
     distinct: float
     """Granules that the grid touches."""
     chance: float
-    """Blocks that share a granule by chance, beyond what neighbours share (1: none)."""
+    """Blocks that share a granule by chance, beyond what neighbours share (1: none). Sharing that samples show but neighbours do
+    not explain is taken as chance where neighbours share nothing, as near otherwise."""
     filled: float
     """Share of the bytes of stored sectors that one block fills."""
 
@@ -94,6 +97,8 @@ class Sharing:
     """Of the granules that leave L2 after writes: how many were not written whole."""
     distinct_granules: Floats
     """Of the whole grid."""
+    visitors: Floats
+    """Share of all blocks that use a granule: the mean, or that of granules that most sampled blocks use."""
 
 
 def choose_samples(grid: Sequence[int], count: int) -> NDArray[np.int64]:
@@ -152,7 +157,15 @@ def _slot(granules: dict[str, float], pages: dict[str, float], sharers: Floats, 
         distinct = min(distinct, distinct_by_chance(sharers, int(granules["samples"]), blocks))
     distinct = min(distinct, -(-buffer_bytes // GRANULE_BYTES))
     filled = granules["stored_bytes"] / (32 * granules["stored_sectors"]) if granules["stored_sectors"] else 1.0
-    return Slot(pattern, _pattern(pages), distinct, max(1.0, by_neighbours / max(1.0, distinct)), filled)
+    unrelated = by_neighbours > UNRELATED * pattern.size * blocks
+    chance = max(1.0, by_neighbours / max(1.0, distinct)) if unrelated else 1.0
+    return Slot(pattern, _pattern(pages), distinct, chance, filled)
+
+
+def popularity(slot: Slot, sharers: Floats, samples: int, blocks: int) -> float:
+    """Share of all blocks that use a granule: mean over touches, or that of granules most samples use (a counter, bins)."""
+    common = [met for met in range(max(4, samples // 2), len(sharers)) if sharers[met]]
+    return float(min(1.0, max(slot.pattern.size / max(1.0, slot.distinct), max(common, default=0) / max(1, samples), 1 / blocks)))
 
 
 def window_that_fits(slots: Sequence[Slot], grid: Sequence[int], capacity: float, wave: int) -> float:
@@ -180,7 +193,8 @@ def analyse(sums: NDArray[np.void], sharers: Floats, grid: Sequence[int], buffer
     slots = {i: _slot({n: float(sums[i, 0][n]) for n in names}, {n: float(sums[i, 1][n]) for n in names}, sharers[i], grid,
                       buffer_bytes[i // USES]) for i in used}
     window = window_that_fits(list(slots.values()), grid, capacity, wave)
-    dram_share, density, partial, distinct = (np.zeros(count), np.ones(count), np.zeros(count), np.zeros(count))
+    dram_share, density, partial, distinct, visitors = (np.zeros(count), np.ones(count), np.zeros(count), np.zeros(count),
+                                                        np.zeros(count))
     for i, slot in slots.items():
         once = slot.distinct / (blocks * slot.pattern.size)
         again = slot.slope(window, grid) / slot.pattern.size if window < blocks else 0.0
@@ -191,4 +205,5 @@ def analyse(sums: NDArray[np.void], sharers: Floats, grid: Sequence[int], buffer
         visits = window * slot.pattern.size / max(1.0, slot.window(window, grid))
         partial[i] = max(0.0, 1 - slot.filled * visits)
         distinct[i] = slot.distinct
-    return Sharing(dram_share, np.maximum(density, 1 / GRANULES_A_PAGE), partial, distinct)
+        visitors[i] = popularity(slot, sharers[i], int(sums[i, 0]["samples"]), blocks)
+    return Sharing(dram_share, np.maximum(density, 1 / GRANULES_A_PAGE), partial, distinct, visitors)

@@ -109,7 +109,9 @@ def sm_parameters(rates: Rates, shared_bytes: int, grid_blocks: int) -> dict[str
     active = min(rates.device.sm_count, grid_blocks)
     named = {name: float(value) for name, value in vars(c).items()}
     return named | {
-        "dram_latency": rates.dram_latency,
+        "dram_latency": c.dram_latency * rates.clock_ratio,
+        "dram_queue_latency": c.dram_queue_latency * rates.clock_ratio,
+        "dram_share_bytes_per_cycle": rates.dram_bytes_per_s / rates.device.sm_clock_hz / active,
         "l1_bytes": float(rates.l1_bytes(shared_bytes)),
         "l2_share_granules": c.l2_reuse * rates.device.l2_bytes / GRANULE_BYTES / active,
         "schedulers": float(SCHEDULERS),
@@ -127,7 +129,7 @@ def combine(sample: Sample, resources: KernelResources, rates: Rates, *, cold: b
         "sm": sm["sm"] + spilled["sm"],
         "l2": traffic.l2_us + spilled["l2"],
         "dram": traffic.dram_us + spilled["dram"],
-        "atomics": sample.timed.totals["hottest_line_ns"] * 1e-3,
+        "atomics": float((sample.timed.line_ns * sample.sharing.visitors).max(initial=0)) * sample.grid_blocks * 1e-3,
         "launch": c.launch_us,
     }
     bandwidth = p_norm(c.bandwidth_norm, terms["l2"], terms["dram"])
@@ -188,7 +190,10 @@ class Traffic:
 
 
 def memory_traffic(sample: Sample, rates: Rates, *, cold: bool) -> Traffic:
-    """L2: sectors, partial stores and atomics dearer. DRAM: granules, scattered and partly written ones dearer."""
+    """L2: sectors, partial stores and atomics dearer. DRAM: granules, scattered and partly written ones dearer.
+
+    An atomic fetches the sector it changes, so what it writes back is whole.
+    """
     c, totals = rates.constants, sample.timed.totals
     scale = sample.grid_blocks / sample.timed.blocks
     sectors = totals["l2_sectors"] + (c.partial_store - 1) * totals["partial_store_sectors"]
@@ -197,7 +202,7 @@ def memory_traffic(sample: Sample, rates: Rates, *, cold: bool) -> Traffic:
     use = np.arange(len(granules)) % USES
     scattered = 1 + c.page_miss * (1 / sample.sharing.density - 1)
     written = sample.sharing.partial * c.partial_write + (1 - sample.sharing.partial) * scattered
-    work = np.where(use == WRITE, written, np.where(use == UPDATE, scattered + written, scattered))
+    work = np.where(use == WRITE, written, np.where(use == UPDATE, 2 * scattered, scattered))
     dram_work = GRANULE_BYTES * float((granules * work).sum())
     moved = GRANULE_BYTES * float(granules[use == READ].sum() + granules[use == WRITE].sum() + 2 * granules[use == UPDATE].sum())
     stored = GRANULE_BYTES * float(sample.sharing.distinct_granules[use != READ].sum())

@@ -39,6 +39,8 @@ class TimedPass:
     """Sums over the timed blocks (csrc/timing_types.h)."""
     dram_granules: NDArray[np.float64]
     """Granules from DRAM by slot, of the timed blocks."""
+    line_ns: NDArray[np.float64]
+    """By slot: how long one block's atomics keep a 128-byte line busy, the worst line."""
 
     @property
     def blocks(self) -> int:
@@ -82,13 +84,13 @@ def run_timed(launch: PreparedLaunch, table: CostTable, blocks: NDArray[np.uint6
     """Runs one multiprocessor's `blocks`, `resident` at once, two generations at least. Raises SampledBlockFailed."""
     values = np.array([parameters[name] for name in field_names()["parameters"]])
     totals, ends = np.zeros(len(field_names()["totals"])), np.zeros(len(blocks))
-    share, granules = dram_share.astype(np.float32), np.zeros(len(dram_share))
+    share, granules, line_ns = dram_share.astype(np.float32), np.zeros(len(dram_share)), np.zeros(len(dram_share))
     error = finding_buffer()
     ended = library().timing_multiprocessor(
         ctypes.byref(launch.record), _pointer(blocks), len(blocks), resident, ctypes.c_uint64(budget), min(len(blocks), 2 * resident),
         _pointer(table.rows), _pointer(table.registers), _pointer(values), _pointer(share), len(share), _pointer(ends),
-        _pointer(totals), _pointer(granules), ctypes.byref(error))
+        _pointer(totals), _pointer(granules), _pointer(line_ns), ctypes.byref(error))
     if ended < 0:
         raise _failure(error, launch)
     named = dict(zip(field_names()["totals"], totals.tolist(), strict=True))
-    return TimedPass(np.sort(ends[:ended]), named, granules)
+    return TimedPass(np.sort(ends[:ended]), named, granules, line_ns)

@@ -147,20 +147,21 @@ PTX_EXPORT int timing_sharing(const ptx::Launch* launch, const int64_t* samples,
 }
 
 // blocks: those that the multiprocessor gets, in order. dram_share: by slot. ends: room for `count` times.
-// dram_granules: by slot. Returns the blocks that ended, or -1 with the finding that stopped one.
+// dram_granules, line_ns (HotLines::visit_ns): by slot. Returns the blocks that ended, or -1 with the finding that stopped one.
 PTX_EXPORT int timing_multiprocessor(const ptx::Launch* launch, const uint64_t* blocks, int count, int resident, uint64_t budget, int enough,
                           const timing::InstructionCost* costs, const int32_t* registers, const timing::Parameters* parameters,
                           const float* dram_share, int slots, double* ends, timing::Totals* totals, double* dram_granules,
-                          ptx::Finding* error) {
+                          double* line_ns, ptx::Finding* error) {
   using namespace timing;
   try {
     MultiprocessorClock clock(*launch, *parameters, costs, registers, dram_share, slots, resident);
     Multiprocessor multiprocessor(*launch, clock, *parameters, resident);
     int ended = multiprocessor.run(blocks, count, budget, enough, ends);
     double last = ended ? *std::max_element(ends, ends + ended) : 0;
-    clock.close(ended, static_cast<double>(launch->block_count()), last);
+    clock.close(ended, last);
     *totals = clock.totals;
     std::copy(clock.dram_granules().begin(), clock.dram_granules().end(), dram_granules);
+    clock.hot_lines().visit_ns(line_ns);
     return ended;
   } catch (const ptx::Fatal& fatal) {
     *error = fatal.finding;

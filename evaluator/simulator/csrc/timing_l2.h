@@ -45,32 +45,28 @@ class L2View {
   }
 };
 
-// Atomics on one 128-byte line are performed one after the other. Keeps each line's time and how many blocks use it.
+// Atomics on one 128-byte line are performed one after the other. Keeps each line's time and how often blocks use it.
 class HotLines {
  public:
-  void add(uint64_t line, uint64_t block, double ns) {
+  void add(uint64_t line, int slot, uint64_t block, double ns) {
     bool fresh;
     Line& l = lines_.at(line, fresh);
     l.ns += ns;
-    if (fresh || l.last_block != block) l.blocks++;
+    if (fresh || l.last_block != block) l.visits++;
     l.last_block = block;
+    l.slot = slot;
   }
 
-  // Time of the busiest line in the whole grid, from `sampled` of its `blocks`: a line that k of the sampled blocks use is taken
-  // to be used by the same share of all others; one that a single block uses, by that block only.
-  double hottest_ns(double sampled, double blocks) const {
-    double most = 0;
-    lines_.each([&](uint64_t, const Line& l) {
-      double users = sampled <= 1 ? 1 : 1 + (l.blocks - 1) / (sampled - 1) * (blocks - 1);
-      most = std::max(most, l.ns / l.blocks * users);
-    });
-    return most;
+  // By slot: the most time that one block's visit of a line takes.
+  void visit_ns(double* by_slot) const {
+    lines_.each([&](uint64_t, const Line& l) { by_slot[l.slot] = std::max(by_slot[l.slot], l.ns / l.visits); });
   }
 
  private:
   struct Line {
-    double ns = 0, blocks = 0;
+    double ns = 0, visits = 0;
     uint64_t last_block = 0;
+    int slot = 0;
   };
   Table<Line> lines_;
 };

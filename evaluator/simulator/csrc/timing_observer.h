@@ -1,7 +1,7 @@
 // One multiprocessor in time: when each instruction of each resident warp issues, and when its result is there.
 //
-// Within a basic block instructions issue as soon as their sources are ready (ptxas schedules them that way); across blocks
-// they issue in order. A load waits for earlier stores to its space unless it is ld.global.nc.
+// Within a basic block instructions issue as soon as their sources are ready, as far as registers allow (ptxas schedules them
+// that way); across blocks they issue in order. A load waits for earlier stores to its space unless it is ld.global.nc.
 #pragma once
 #include <algorithm>
 
@@ -18,8 +18,8 @@ struct WarpClock {
   std::vector<double> ready;    // by register: when its value may be read
   double earliest = 0;          // nothing issues before: the start of the basic block
   double latest = 0;            // the last issue so far
-  double window_start = 0;
-  int in_window = 0;            // instructions since
+  std::vector<double> finished; // by instruction number modulo HISTORY: when it was done
+  size_t count = 0;             // instructions so far
   double stored[4] = {};        // by space: the last store's issue
   double now = 0, done = 0;     // of the current instruction
   bool accessed = false;
@@ -29,8 +29,11 @@ struct WarpClock {
   void start(size_t registers, double time) {
     *this = WarpClock{};
     ready.assign(registers, 0.0);
-    earliest = latest = window_start = time;
+    finished.assign(HISTORY, 0.0);
+    earliest = latest = time;
   }
+  static constexpr size_t HISTORY = 512;  // a power of two above every InstructionCost::window
+  double& finish_of(size_t number) { return finished[number & (HISTORY - 1)]; }
 };
 
 class MultiprocessorClock : public ptx::NullObserver {
@@ -73,6 +76,7 @@ class MultiprocessorClock : public ptx::NullObserver {
     const InstructionCost& cost = costs_[pc];
     WarpClock& c = clocks[w.slot];
     double time = c.earliest;
+    if (c.count >= static_cast<size_t>(cost.window)) time = std::max(time, c.finish_of(c.count - cost.window));
     const int32_t* source = registers_ + cost.first_register;
     for (int i = 0; i < cost.sources; i++) time = std::max(time, c.ready[source[i]]);
     if (cost.kind == MEMORY && !(in.flags & ptx::NON_COHERENT)) time = std::max(time, c.stored[in.space & 3]);
@@ -94,6 +98,7 @@ class MultiprocessorClock : public ptx::NullObserver {
     double done = c.accessed ? c.done : c.now + cost.latency;
     const int32_t* target = registers_ + cost.first_register + cost.sources;
     for (int i = 0; i < cost.targets; i++) c.ready[target[i]] = done;
+    c.finish_of(c.count++) = cost.targets ? done : c.now;
     c.latest = std::max(c.latest, c.now);
     if (in.op == ptx::COPY_ASYNC && c.accessed) c.copied = std::max(c.copied, c.done);
     if (c.accessed && (in.op == ptx::STORE || in.op == ptx::ATOMIC)) c.stored[in.space & 3] = std::max(c.stored[in.space & 3], c.now);
@@ -102,14 +107,7 @@ class MultiprocessorClock : public ptx::NullObserver {
       c.copied = 0;
     }
     if (cost.kind == COPY_DRAIN) wait_for_copies(c, in.imm);
-    if (cost.kind == BRANCHES || cost.kind == BARRIER_WAIT) {
-      c.earliest = c.window_start = std::max(c.earliest, c.latest);
-      c.in_window = 0;
-    } else if (++c.in_window >= p_.hoist_window) {
-      c.earliest = std::max(c.earliest, c.window_start);
-      c.window_start = c.latest;
-      c.in_window = 0;
-    }
+    if (cost.kind == BRANCHES || cost.kind == BARRIER_WAIT) c.earliest = std::max(c.earliest, c.latest);
   }
 
   void global_access(ptx::Warp& w, const ptx::Instruction& in, uint32_t lanes, const uint64_t* host, int bytes, ptx::Access access) {
@@ -120,6 +118,8 @@ class MultiprocessorClock : public ptx::NullObserver {
     Sectors sectors(lanes, address, bytes);
     int active = __builtin_popcount(lanes);
     bool partial = access == ptx::ACCESS_STORE && active * bytes < sectors.count * 32;
+    Use use = access == ptx::ACCESS_LOAD ? READ : access == ptx::ACCESS_STORE ? WRITE : UPDATE;
+    int slot = addresses_.id(buffer) * USES + use;
     if (access == ptx::ACCESS_LOAD) {
       count(totals.load_requests, totals.load_sectors, totals.load_bytes, sectors.count, active * bytes);
     } else if (access == ptx::ACCESS_STORE) {
@@ -127,10 +127,9 @@ class MultiprocessorClock : public ptx::NullObserver {
       if (partial) totals.partial_store_sectors += sectors.count;
     } else {
       count(totals.atomic_requests, totals.atomic_sectors, totals.atomic_lanes, sectors.count, active);
-      serialise(w, in, lanes, address, sectors);
+      serialise(w, in, lanes, address, sectors, slot);
     }
-    Use use = access == ptx::ACCESS_LOAD ? READ : access == ptx::ACCESS_STORE ? WRITE : UPDATE;
-    through_l1(w, sectors, addresses_.id(buffer) * USES + use, use, partial, active);
+    through_l1(w, sectors, slot, use, partial, active);
   }
 
   // Local memory is interleaved: consecutive lanes' words of one offset are adjacent. It lives in L1 and L2.
@@ -181,8 +180,9 @@ class MultiprocessorClock : public ptx::NullObserver {
   }
 
   const std::vector<double>& dram_granules() const { return l2_.dram_granules(); }
+  const HotLines& hot_lines() const { return hot_; }
 
-  void close(double sampled_blocks, double grid_blocks, double cycles) {
+  void close(double sampled_blocks, double cycles) {
     auto mean = [&](const std::vector<CapacityLine>& lines) {
       double sum = 0;
       for (const CapacityLine& l : lines) sum += l.busy;
@@ -194,13 +194,13 @@ class MultiprocessorClock : public ptx::NullObserver {
     totals.xu_cycles = mean(pipes_[XU_PIPE]);
     totals.tensor_cycles = mean(pipes_[TENSOR_PIPE]);
     totals.l2_port_cycles = l2_port_.busy;
-    totals.hottest_line_ns = hot_.hottest_ns(sampled_blocks, grid_blocks);
     totals.blocks = sampled_blocks;
     totals.cycles = cycles;
   }
 
  private:
   static constexpr uint64_t LOCAL_BASE = uint64_t{1} << 56;
+  static constexpr double SETTLING_CYCLES = 1000;
   const Parameters& p_;
   const InstructionCost* costs_;
   const int32_t* registers_;
@@ -241,7 +241,7 @@ class MultiprocessorClock : public ptx::NullObserver {
   }
 
   // Atomics: one line at a time, lanes on one address one after the other, sectors of a line too.
-  void serialise(ptx::Warp& w, const ptx::Instruction& in, uint32_t lanes, const uint64_t* address, const Sectors& sectors) {
+  void serialise(ptx::Warp& w, const ptx::Instruction& in, uint32_t lanes, const uint64_t* address, const Sectors& sectors, int slot) {
     bool is_float = (in.flags >> ptx::ATOMIC_TYPE_SHIFT & 15) >= ptx::TYPE_FLOAT, merged = costs_[pc_of(w, in)].merged;
     double lane_ns = is_float ? p_.atomic_float_ns : p_.atomic_integer_ns;
     for (int i = 0; i < sectors.count; i++) {
@@ -251,8 +251,14 @@ class MultiprocessorClock : public ptx::NullObserver {
       if (merged && serial == __builtin_popcount(lanes)) serial = 1;
       bool alone = sectors.count == 1 || ((i == 0 || sectors.at[i - 1] >> 2 != sectors.at[i] >> 2) &&
                                           (i + 1 == sectors.count || sectors.at[i + 1] >> 2 != sectors.at[i] >> 2));
-      hot_.add(sectors.at[i] >> 2, w.block->index, alone ? serial * lane_ns : std::max(serial * lane_ns, p_.atomic_sector_ns));
+      hot_.add(sectors.at[i] >> 2, slot, w.block->index, alone ? serial * lane_ns : std::max(serial * lane_ns, p_.atomic_sector_ns));
     }
+  }
+
+  // DRAM answers later the more of its bandwidth is in use; this multiprocessor's use so far stands for all.
+  double dram_latency(double time) const {
+    double used = totals.l2_misses * (1 << GRANULE_SHIFT) / ((time + SETTLING_CYCLES) * p_.dram_share_bytes_per_cycle);
+    return p_.dram_latency + p_.dram_queue_latency * std::min(1.0, used);
   }
 
   // The access takes the L1 data pipe, then the port to L2 for what L1 does not hold. slot < 0: local memory.
@@ -278,7 +284,7 @@ class MultiprocessorClock : public ptx::NullObserver {
       totals.l2_sectors += beyond;
       time = std::max(time, l2_port_.take(time, 32.0 * beyond * (partial ? p_.partial_store : 1) / p_.l2_port_bytes_per_cycle));
       if (use == UPDATE) time = std::max(time, l2_port_.take(time, active * p_.atomic_lane));
-      latency = dram ? p_.dram_latency : p_.l2_latency;
+      latency = dram ? dram_latency(time) : p_.l2_latency;
     }
     finish(c, time + latency);
   }

@@ -6,11 +6,11 @@ namespace timing {
 
 // Cycles unless the name says otherwise. Meaning, unit and origin of each: time_model.py.
 #define TIMING_PARAMETERS(X)                                                                                              \
-  X(l1_latency) X(l2_latency) X(dram_latency) X(shared_latency) X(barrier_latency) X(shared_atomic_latency)              \
+  X(l1_latency) X(l2_latency) X(dram_latency) X(dram_queue_latency) X(dram_share_bytes_per_cycle) X(shared_latency) X(barrier_latency) X(shared_atomic_latency)              \
   X(shared_cas_latency) X(block_turnaround) X(block_interval) X(block_interval_per_warp) X(warp_interval)                 \
   X(l1_request) X(l1_line) X(shared_wavefront) X(shared_atomic_lane) X(l2_port_bytes_per_cycle) X(partial_store)          \
   X(atomic_lane) X(atomic_integer_ns) X(atomic_float_ns) X(atomic_sector_ns) X(l1_bytes) X(l2_share_granules)             \
-  X(hoist_window) X(schedulers)
+  X(schedulers)
 
 // Sums over the simulated blocks.
 #define TIMING_TOTALS(X)                                                                                                  \
@@ -18,8 +18,7 @@ namespace timing {
   X(atomic_sectors) X(atomic_lanes) X(partial_store_sectors) X(shared_requests) X(shared_wavefronts) X(shared_ideal)      \
   X(local_requests) X(local_sectors) X(l1_sectors) X(l1_hits) X(l2_sectors) X(l2_misses) X(instructions) X(issue_slots)   \
   X(lanes) X(branches) X(divergent_branches) X(barriers) X(warps) X(resident_warp_cycles) X(issue_cycles) X(fma_cycles)   \
-  X(alu_cycles) X(xu_cycles) X(tensor_cycles) X(l1_cycles) X(shared_cycles) X(l2_port_cycles) X(hottest_line_ns)          \
-  X(blocks) X(cycles)
+  X(alu_cycles) X(xu_cycles) X(tensor_cycles) X(l1_cycles) X(shared_cycles) X(l2_port_cycles) X(blocks) X(cycles)
 
 struct Parameters {
 #define X(name) double name;
@@ -45,8 +44,9 @@ struct InstructionCost {
   int32_t sources, targets, first_register;  // into the register list: sources first
   int32_t joined_bytes;  // > 0: shared loads that ptxas joins issue here as one of this width; -1: joined to another
   int32_t merged;        // 1: ptxas reduces the warp's lanes first when they share an address
+  int32_t window;        // it issues no earlier than the instruction so many before it (in time) is done
 };
-static_assert(sizeof(InstructionCost) == 40, "built as a NumPy dtype");
+static_assert(sizeof(InstructionCost) == 44, "built as a NumPy dtype");
 
 // Ways a buffer is used; slot = buffer id * USES + use.
 enum Use : int32_t { READ, WRITE, UPDATE, USES };
