@@ -16,8 +16,9 @@ from evaluator import seccomp
 from evaluator.channel import Channel, Closed, Late
 from evaluator.failures import Failure
 from evaluator.inputs import Case
-from evaluator.launch import How, serve
+from evaluator.launch import serve
 from evaluator.oracle import Problem
+from evaluator.solutions import How
 from evaluator.trees import WireError
 from evaluator.types import Request, Status
 
@@ -30,11 +31,11 @@ PR_SET_PDEATHSIG = 1
 
 
 class Ended(Exception):
-    """The solution failed, died, or ran out of time: `failure` says how."""
+    """The solution failed, died, or ran out of time: `failure` says how, `reply` what its process still had to say."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: Failure, reply: Mapping[str, Any] | None = None) -> None:
         super().__init__(failure.message)
-        self.failure = failure
+        self.failure, self.reply = failure, reply
 
 
 class Runner:
@@ -107,7 +108,7 @@ class Runner:
             failure = Failure.from_dict(reply["failure"])
         except (ValueError, KeyError, TypeError) as error:
             raise Ended(Failure(Status.RUNTIME_ERROR, f"the solution's process sent nonsense {when}")) from error
-        raise Ended(Failure(failure.status, f"{failure.message} ({when})", failure.log, failure.findings))
+        raise Ended(Failure(failure.status, f"{failure.message} ({when})", failure.log, failure.findings), reply)
 
     def _death(self, when: str) -> Failure:
         """How the process ended."""

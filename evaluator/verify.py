@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,10 +19,10 @@ from evaluator.comparison import Verdict, compare
 from evaluator.compile import Compiled
 from evaluator.failures import LOG_CHARACTERS, Failure
 from evaluator.inputs import DISTRIBUTIONS, TASK, Case
-from evaluator.launch import How
 from evaluator.oracle import Oracle, Problem, Unjudgeable
 from evaluator.resources import kernel_resources
 from evaluator.runner import Ended, Runner
+from evaluator.solutions import How
 from evaluator.trees import Leaf, leaves
 from evaluator.types import Finding, KernelResources, Status, TaskSpec
 
@@ -49,14 +49,18 @@ class Record:
                         for f in self.findings)
             if not known and len(self.findings) < FINDINGS_LIMIT:
                 self.findings.append(finding)
-        for fields, cubin in zip(reply["modules"], reply["data"]["cubins"], strict=True):
-            compiled = Compiled("", cubin.values.tobytes(), str(fields["log"]), fields["lowered"], str(fields["arch"]))
-            self.resources.update((kernel.kernel, kernel) for kernel in kernel_resources(compiled))
-            self.compile_log = compiled.log[:LOG_CHARACTERS]
+        self.take_modules(reply)
         error = next((f for f in fresh if f.severity == "error"), None)
         if error:
             raise Ended(Failure(Status.RUNTIME_ERROR, f"{error.kind}: {error.message}"))
 
+
+    def take_modules(self, reply: Mapping[str, Any]) -> None:
+        """Resources and machine instructions of the kernels compiled so far."""
+        for fields, cubin in zip(reply["modules"], reply["data"]["cubins"], strict=True):
+            compiled = Compiled("", cubin.values.tobytes(), str(fields["log"]), fields["lowered"], str(fields["arch"]))
+            self.resources.update((kernel.kernel, kernel) for kernel in kernel_resources(compiled))
+            self.compile_log = compiled.log[:LOG_CHARACTERS]
 
 def plan(task: TaskSpec, secret: int) -> Iterator[tuple[Case, How]]:
     """Every case with the way its inputs are handed over. `secret` makes the seeds unpredictable."""
@@ -87,7 +91,7 @@ def verify(oracle: Oracle, runner: Runner, secret: int, record: Record) -> Verdi
         assert problem is not None
         verdict = _judge(oracle, runner, problem, expected, case, how, record)
         if verdict:
-            return _explained(verdict, how)
+            return _explained(verdict, how, record.findings)
     record.checks["check_sizes"] = len(oracle.spec.check_sizes)
     return None
 
@@ -104,10 +108,9 @@ def _judge(
     record.checks["elements"] += sum(want.values.size for _, want in leaves(expected, ""))
     got = _with_buffers(reply["data"], expected)
     verdict = compare(expected, got, case)
-    if verdict:
-        record.findings += [Finding.model_validate(f) for f in reply["findings"]]
-        return verdict
     record.take(reply, task, runner.solution)
+    if verdict:
+        return verdict
     if reply["modified"]:
         raise Ended(_input_modified(reply["modified"], case))
     return None
@@ -140,13 +143,16 @@ def _problem(oracle: Oracle, case: Case, how: How, previous: Problem | None) -> 
     return replace(problem, init=previous.init, state=previous.state) if how == "refill" and previous else problem
 
 
-def _explained(verdict: Verdict, how: How) -> Verdict:
-    """Adds what the way of the call tells about the cause."""
+def _explained(verdict: Verdict, how: How, findings: Sequence[Finding]) -> Verdict:
+    """Adds what the way of the call and the simulator's findings tell about the cause."""
     hint = {
         "repeat": " The first call on the same inputs was right: the solution keeps state between calls, or has a race.",
         "refill": " The same buffers held other data before: an output cached by pointer or identity does this.",
     }.get(how, "")
-    if verdict.status is Status.INCORRECT_NUMERICAL and _is_poison(verdict):
+    seen = [finding for finding in findings if finding.kind not in ("library_call", "guard")]
+    if seen:
+        hint += f" Seen on the way: {seen[0].kind} at line {seen[0].line}: {seen[0].message}."
+    elif verdict.status is Status.INCORRECT_NUMERICAL and _is_poison(verdict):
         hint += " The element reads as fresh memory does in the simulator: it was probably never written."
     return Verdict(verdict.status, verdict.message + hint, verdict.mismatch)
 

@@ -51,6 +51,8 @@ class _Evaluation:
         try:
             return self._stages()
         except Ended as ended:
+            if ended.reply is not None:
+                self.record.take_modules(ended.reply)
             return self._failed(ended.failure)
         except TaskFault as fault:
             return self._failed(Failure(Status.UNSUPPORTED, f"the task itself cannot be judged: {fault}"))

@@ -1,0 +1,222 @@
+"""A solution as the evaluator handles it: loaded, given inputs, called, its outputs taken to the host.
+
+native:      `run(*inputs)` takes CuPy arrays in the order of the task's `make_inputs`, returns an array, tuple or dict.
+kernelbench: `ModelNew(*get_init_inputs())`, then parameters copied from `Model` by name, then `forward(*get_inputs())`.
+
+In the simulator `cupy` is the stand-in and torch's `cuda` tensors are simulated; on a GPU both are the real ones.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any, Literal
+
+import numpy as np
+
+from evaluator.failures import ContractBroken
+from evaluator.trees import Leaf, leaves, map_leaves
+
+How = Literal["fresh", "refill", "repeat"]
+"""Inputs in new buffers, new data in the buffers of the previous call, or the previous call once more."""
+
+
+class Solution(ABC):
+    """A loaded solution and the inputs of its current call."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module = module
+        self.given: Mapping[str, Any] = {}
+        """The inputs as they were sent."""
+        self.live: dict[str, Any] = {}
+        """The same as the solution's library holds them."""
+
+    @abstractmethod
+    def to_device(self, leaf: Leaf) -> Any:
+        """A device array with the leaf's values."""
+
+    @abstractmethod
+    def refill(self, array: Any, leaf: Leaf) -> None:
+        """New values in the same memory."""
+
+    @abstractmethod
+    def to_host(self, value: Any, where: str) -> Leaf:
+        """A device array as Leaf. Raises ContractBroken for anything else."""
+
+    @abstractmethod
+    def invoke(self) -> Any:
+        """Calls the solution with `live`; the raw result."""
+
+    @abstractmethod
+    def spoil(self, nbytes: int) -> Any:
+        """A device block of 0xFF bytes: NaN in every float format."""
+
+    def buffers(self) -> dict[str, Leaf]:
+        """Model state after the call (kernelbench)."""
+        return {}
+
+    def construct(self, init: Any, state: Mapping[str, Leaf]) -> list[str]:
+        """Makes the model (kernelbench); notes for the person."""
+        return []
+
+    def set_inputs(self, inputs: Mapping[str, Any], how: How) -> None:
+        """Prepares the next call."""
+        if how == "fresh":
+            self.live = {name: map_leaves(self._place, value) for name, value in inputs.items()}
+        elif how == "refill":
+            for name, value in inputs.items():
+                places = zip(leaves(value, name), leaves(self.live[name], name), strict=True)
+                for (_, leaf), (_, array) in places:
+                    if isinstance(leaf, Leaf):
+                        self.refill(array, leaf)
+        if how != "repeat":
+            self.given = inputs
+
+    def call(self) -> Any:
+        """Calls the solution with `live`; its outputs as a tree of Leaf."""
+        return self._taken(self.invoke())
+
+    def _taken(self, result: Any) -> Any:
+        if isinstance(result, Mapping):
+            return {str(key): self._taken(value) for key, value in result.items()}
+        if isinstance(result, (tuple, list)):
+            return tuple(self._taken(value) for value in result)
+        return self.to_host(result, "the result")
+
+    def _place(self, value: Any) -> Any:
+        return self.to_device(value) if isinstance(value, Leaf) else value
+
+    def modified_inputs(self) -> list[str]:
+        """`x[3, 0]`-style places of the first element of every input that the call changed."""
+        found = []
+        for name, value in self.given.items():
+            for (path, leaf), (_, array) in zip(leaves(value, name), leaves(self.live[name], name), strict=True):
+                if isinstance(leaf, Leaf):
+                    index = _first_difference(leaf.values, self.to_host(array, path).values)
+                    if index is not None:
+                        found.append(f"{path}[{', '.join(map(str, index))}]" if index else path)
+        return found
+
+
+class NativeSolution(Solution):
+    """`run(*inputs)` on CuPy arrays."""
+
+    def __init__(self, module: ModuleType) -> None:
+        super().__init__(module)
+        import cupy
+
+        self.cupy: Any = cupy
+        if not callable(getattr(module, "run", None)):
+            raise ContractBroken("the solution defines no function run(*inputs)")
+
+    def to_device(self, leaf: Leaf) -> Any:
+        """A cupy.ndarray."""
+        return self.cupy.asarray(leaf.values)
+
+    def refill(self, array: Any, leaf: Leaf) -> None:
+        """Copies from the host."""
+        array.set(np.ascontiguousarray(leaf.values))
+
+    def to_host(self, value: Any, where: str) -> Leaf:
+        """Copies to the host; refuses what is no cupy.ndarray."""
+        if not isinstance(value, self.cupy.ndarray):
+            raise ContractBroken(f"run returns {type(value).__name__} at {where}; every output must be a cupy.ndarray")
+        return Leaf.of(self.cupy.asnumpy(value), "cupy")
+
+    def invoke(self) -> Any:
+        """Calls `run`."""
+        return self.module.run(*self.live.values())
+
+    def spoil(self, nbytes: int) -> Any:
+        """From CuPy's memory pool."""
+        return self.cupy.full(nbytes, 0xFF, dtype=self.cupy.uint8)
+
+
+class KernelBenchSolution(Solution):
+    """`ModelNew` on torch tensors."""
+
+    def __init__(self, module: ModuleType) -> None:
+        super().__init__(module)
+        import torch
+
+        from evaluator.torch_leaves import as_leaf, as_tensor
+
+        self.torch: Any = torch
+        self.as_leaf, self.as_tensor = as_leaf, as_tensor
+        self.model: Any = None
+        if not isinstance(getattr(module, "ModelNew", None), type):
+            raise ContractBroken("the solution defines no class ModelNew")
+
+    def to_device(self, leaf: Leaf) -> Any:
+        """A tensor on `cuda`."""
+        return self.as_tensor(leaf).to("cuda")
+
+    def refill(self, array: Any, leaf: Leaf) -> None:
+        """Copies from the host."""
+        array.copy_(self.as_tensor(leaf))
+
+    def to_host(self, value: Any, where: str) -> Leaf:
+        """Copies to the host; refuses what is no plain tensor."""
+        # A subclass of Tensor could compute on demand, after the clock has stopped.
+        if type(value) not in (self.torch.Tensor, self.torch.nn.Parameter):
+            raise ContractBroken(f"forward returns {type(value).__name__} at {where}; every output must be a torch.Tensor")
+        leaf: Leaf = self.as_leaf(value)
+        return leaf
+
+    def invoke(self) -> Any:
+        """Calls the model, without autograd."""
+        with self.torch.no_grad():
+            return self.model(*self.live.values())
+
+    def spoil(self, nbytes: int) -> Any:
+        """From torch's caching allocator."""
+        return self.torch.full((nbytes,), 0xFF, dtype=self.torch.uint8, device="cuda")
+
+    def buffers(self) -> dict[str, Leaf]:
+        """The model's buffers by name."""
+        return {name: self.as_leaf(value) for name, value in self.model.named_buffers()}
+
+    def construct(self, init: Any, state: Mapping[str, Leaf]) -> list[str]:
+        """A new ModelNew holding Model's parameters. Raises ContractBroken where it has others."""
+        arguments = map_leaves(self.as_tensor, init)
+        made = self.module.ModelNew(**arguments) if isinstance(arguments, Mapping) else self.module.ModelNew(*arguments)
+        if not isinstance(made, self.torch.nn.Module):
+            raise ContractBroken("ModelNew is no torch.nn.Module")
+        self.model = made.to("cuda")
+        own = self.model.state_dict()
+        strange = [name for name in own if name not in state or tuple(own[name].shape) != state[name].shape]
+        if strange:
+            raise ContractBroken(
+                f"ModelNew has {', '.join(strange[:5])}, which Model lacks or holds in another shape; parameters are copied "
+                f"from Model by name and shape, so keep its names ({', '.join(list(state)[:8]) or 'it has none'})"
+            )
+        with self.torch.no_grad():
+            for name, tensor in own.items():
+                tensor.copy_(self.as_tensor(state[name]))
+        missing = [name for name in state if name not in own]
+        return [f"ModelNew lacks {', '.join(missing[:5])} of Model"] if missing else []
+
+
+def load_solution(path: str, kind: Literal["native", "kernelbench"]) -> Solution:
+    """Imports the file as module `solution`. Raises ContractBroken, and whatever the module raises."""
+    spec = importlib.util.spec_from_file_location("solution", path)
+    if spec is None or spec.loader is None:
+        raise ContractBroken(f"{path} is no Python module")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["solution"] = module
+    spec.loader.exec_module(module)
+    return NativeSolution(module) if kind == "native" else KernelBenchSolution(module)
+
+
+def _first_difference(sent: Any, now: Any) -> tuple[int, ...] | None:
+    if sent.shape != now.shape or sent.dtype != now.dtype:
+        return ()
+    # Bit patterns, so that a NaN equals itself and -0.0 differs from 0.0.
+    a, b = (np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in (sent, now))
+    different = np.flatnonzero(a != b)
+    if different.size == 0:
+        return None
+    return tuple(int(i) for i in np.unravel_index(int(different[0]) // sent.dtype.itemsize, sent.shape))
