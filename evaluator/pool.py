@@ -14,12 +14,14 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from evaluator.environment import environment
 from evaluator.sandbox import clean_environment, sandbox_name, wrapped
 from evaluator.types import Evaluation, Request, Status
-from evaluator.worker import environment
 
 GRACE_SECONDS = 10.0
 """Time that starting Python and the sandbox may take beyond the request's own limit."""
+PYTHON_FAILED = 1
+"""Python's exit code for an exception that nothing caught."""
 
 
 def evaluate(request: Request) -> Evaluation:
@@ -66,8 +68,10 @@ def _answer(request: Request, code: int, out: bytes, err: bytes) -> Evaluation:
             return Evaluation.from_json(lines[0])
     except ValueError as error:
         err += f"\nunreadable answer: {error}".encode()
-    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     tail = err.decode(errors="replace").strip()[-1500:]
+    if code == PYTHON_FAILED:  # the solution runs in another process: it cannot make the judge raise
+        return _without_answer(request, Status.UNSUPPORTED, f"the evaluator itself failed, please report it: {tail}")
+    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     return _without_answer(request, Status.RUNTIME_ERROR, f"the evaluation's process {how} without an answer: {tail}")
 
 

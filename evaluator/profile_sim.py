@@ -8,6 +8,7 @@ from typing import Any
 from evaluator.inputs import TASK, Case
 from evaluator.oracle import Oracle, Problem
 from evaluator.runner import Ended, Runner
+from evaluator.simulator.time_model import limiter
 from evaluator.trees import total_bytes
 from evaluator.types import LaunchRecord, Status, TimeEstimate
 from evaluator.verify import task_sizes
@@ -74,12 +75,7 @@ def modelled_time(launches: Sequence[LaunchRecord]) -> TimeEstimate:
         total += time - min(latency, hidden_by)
         hidden_by = max(time - latency, 0.0)
     longest = max(launches, key=lambda launch: launch.time_us or 0.0)
-    return TimeEstimate(provenance="modelled", time_us=total, limiter=_limiter(longest))
-
-
-def _limiter(launch: LaunchRecord) -> str | None:
-    """The dominating term of a launch."""
-    return max(launch.terms_us, key=lambda term: launch.terms_us[term], default=None)
+    return TimeEstimate(provenance="modelled", time_us=total, limiter=limiter(longest.terms_us))
 
 
 def _too_big(sizes: str, size: int) -> str:

@@ -7,7 +7,6 @@ The runners are forked before the task is loaded, so the reference is in no memo
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import importlib.util
 import os
 import secrets
@@ -17,18 +16,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from evaluator.environment import environment
 from evaluator.failures import Failure
 from evaluator.guards import check_source
 from evaluator.oracle import Oracle, TaskFault, load_oracle
 from evaluator.profile_sim import NoTime, full_problem, profile
 from evaluator.runner import Ended, Runner
 from evaluator.timing import summarise
-from evaluator.types import Environment, Evaluation, Finding, LaunchRecord, Request, Status, TimeEstimate
+from evaluator.types import Evaluation, Finding, LaunchRecord, Request, Status, TimeEstimate
 from evaluator.verify import Record, task_sizes, verify
 
 MARGIN_SECONDS = 2.0
 """The judge gives up this long before the caller would kill it, so that it can still say on which case."""
-VERSIONED = ("numpy", "torch", "nvidia-cuda-nvrtc", "cupy-cuda12x", "cupy-cuda13x")
 
 
 def evaluate_here(request: Request, sandbox: str = "rlimits") -> Evaluation:
@@ -137,20 +136,6 @@ class _Evaluation:
             yield
         finally:
             self.seconds[name] = round(time.monotonic() - began, 4)
-
-
-def environment(request: Request, sandbox: str) -> Environment:
-    """Where the evaluation runs."""
-    versions = {}
-    for package in VERSIONED:
-        try:
-            versions[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return Environment(
-        device=request.device.name, simulated=request.mode == "sim", arch=request.device.arch, versions=versions,
-        sandbox=sandbox,
-    )
 
 
 def _guard(request: Request) -> list[Finding]:

@@ -103,8 +103,11 @@ def test_refused_include_outranks_the_compile_error_it_causes():
     assert failure_of(CompileException("kernel.cu(1): error: no"), "s.py", seen).status is Status.REJECTED
 
 
+TERMS = ("sm", "issue", "fma", "alu", "xu", "tensor", "l1", "shared", "l2", "dram", "atomics", "latency", "tail", "launch")
+
+
 def record(time_us: float, launch_us: float) -> LaunchRecord:
-    terms = {"launch": launch_us, "dram": 1}
+    terms = {**dict.fromkeys(TERMS, 0.0), "launch": launch_us, "dram": 1.0}
     return LaunchRecord(kernel="k", grid=(1, 1, 1), block=(32, 1, 1), time_us=time_us, terms_us=terms)
 
 
@@ -112,7 +115,7 @@ def test_launch_latency_hides_behind_the_launch_before():
     assert modelled_time([record(10, 3)]).time_us == 10
     assert modelled_time([record(10, 3), record(10, 3)]).time_us == 17
     assert modelled_time([record(4, 3), record(10, 3)]).time_us == 13
-    assert modelled_time([record(10, 3)]).provenance == "modelled"
+    assert (modelled_time([record(10, 3)]).provenance, modelled_time([record(10, 0.5)]).limiter) == ("modelled", "dram")
 
 
 def test_no_time_without_launches():
