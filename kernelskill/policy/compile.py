@@ -10,6 +10,7 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
@@ -144,6 +145,7 @@ def comparison(literal: Literal) -> str:
     return f"compare:{literal.fact}{literal.op}{literal.other}"
 
 
+@lru_cache(maxsize=65536)
 def group(name: str) -> str:
     """First key of every pattern: spreads the names, because the engine searches siblings one by one."""
     return str(zlib.crc32(name.encode()) % GROUP_COUNT)

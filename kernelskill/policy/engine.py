@@ -37,7 +37,7 @@ _BUILD_LOCK = threading.Lock()
 def serialise(value: Any, **_: Any) -> str:
     """JSON that the engine's parser reads: ASCII, no NaN, and a dot in front of every exponent (`1.0e-05`)."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False)
-    if not _EXPONENT.search(text):
+    if "e-" not in text and "e+" not in text:  # json writes every exponent with its sign
         return text
     pieces = _STRING.split(text)
     return "".join(piece if index % 2 else _EXPONENT.sub(r"\1.0e", piece) for index, piece in enumerate(pieces))
@@ -94,6 +94,7 @@ class Engine:
 
     def __init__(self, program: Program) -> None:
         self._program = program
+        self._asked = {literal.fact for variant in program.variants for literal in variant.literals}
         self._sessions: dict[str, Session] = {}
         self._numbers = itertools.count()
         self._lock = threading.RLock()
@@ -110,7 +111,7 @@ class Engine:
         with self._lock:
             session = Session(f"s{next(self._numbers)}")
             self._sessions[session.sid] = session
-            facts = [session.narrow(name, typed(value)) for name, value in sorted(values.items())]
+            facts = [session.narrow(name, typed(value)) for name, value in sorted(values.items()) if name in self._asked]
             facts += [session.narrow(name, {"b": truth}) for name, truth in self._comparisons(values)]
             self._assert(session, [session.narrow(BOOT, {})])  # alone: an action must have run before delete_state
             try:

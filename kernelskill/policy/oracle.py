@@ -97,7 +97,5 @@ class _Facts:
 
 def _same_kind(left: Any, right: Any) -> bool:
     """Truth values, numbers and texts are three kinds."""
-    def kinds(value: Any) -> tuple[bool, bool]:
-        return isinstance(value, bool), isinstance(value, str)
-
-    return right is not None and kinds(left) == kinds(right)
+    kinds = [(isinstance(value, bool), isinstance(value, str)) for value in (left, right)]
+    return right is not None and kinds[0] == kinds[1]
