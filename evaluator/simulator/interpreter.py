@@ -28,7 +28,7 @@ __all__ = ["Buffer", "KernelCounts", "Module", "Parameter", "PreparedLaunch", "R
            "decode_finding", "finding_buffer", "prepare", "run"]
 
 FINDING_LIMIT = 64
-DEFAULT_BUDGET = 100_000_000
+DEFAULT_BUDGET = 20_000_000
 """Warp instructions that one warp may execute: seconds of simulation, far above any honest kernel at verification sizes."""
 
 

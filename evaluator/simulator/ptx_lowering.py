@@ -226,7 +226,7 @@ class Lowering:
             self._instruction(statement.text)
 
     def _directive(self, text: str) -> None:
-        word = text.split(None, 1)[0]
+        word = "." + re.split(r"[\s.]", text[1:], maxsplit=1)[0]
         if word == ".reg":
             self._declare_registers(text)
         elif word in (".shared", ".local", ".param"):
@@ -242,7 +242,7 @@ class Lowering:
     _last_label = ""
 
     def _declare_registers(self, text: str) -> None:
-        match = re.match(r"^\.reg\s+(?:\.v\d\s+)?\.(\w+)\s+(.*)$", text)
+        match = re.match(r"^\.reg\s*(?:\.v\d\s+)?\.(\w+)\s+(.*)$", text)
         if match is None:
             raise Unsupported(f"PTX declaration `{text[:80]}`", self.line or None)
         kind = match[1]

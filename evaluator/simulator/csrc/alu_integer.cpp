@@ -110,6 +110,21 @@ struct ExtractBits { template <class T> T operator()(T a, uint32_t position, uin
   if (position + length >= bits<T>()) return a >> position;
   return static_cast<T>(static_cast<U>(a) << (bits<T>() - position - length)) >> (bits<T>() - length);
 } };
+uint32_t bit_mask(uint32_t position, uint32_t length) {
+  if (position >= 32 || length == 0) return 0;
+  return (length >= 32 ? ~0u : (1u << length) - 1) << position;
+}
+struct BitMaskClamp { uint32_t operator()(uint32_t a, uint32_t b) const { return bit_mask(a, b); } };
+struct BitMaskWrap { uint32_t operator()(uint32_t a, uint32_t b) const { return bit_mask(a & 31, b & 31); } };
+// fns: the position of the n-th set bit from `base` upwards (n > 0) or downwards (n < 0).
+struct FindNthSet { uint32_t operator()(uint32_t mask, uint32_t base, int32_t n) const {
+  if (n == 0) return base < 32 && mask >> base & 1 ? base : ~0u;
+  const int step = n < 0 ? -1 : 1;
+  int left = n < 0 ? -n : n;
+  for (int at = static_cast<int>(base); at >= 0 && at < 32; at += step)
+    if ((mask >> at & 1) && --left == 0) return static_cast<uint32_t>(at);
+  return ~0u;
+} };
 struct Permute { uint32_t operator()(uint32_t a, uint32_t b, uint32_t selector) const {
   uint64_t bytes = static_cast<uint64_t>(b) << 32 | a;
   uint32_t result = 0;
@@ -250,6 +265,9 @@ void bit_ops(AluTable& table) {
   table.add<LeadingZeros, U32, U64>("clz.b64");
   table.add<Reverse, U32, U32>("brev.b32");
   table.add<Reverse, U64, U64>("brev.b64");
+  table.add<BitMaskClamp, U32, U32, U32>("bmsk.clamp.b32");
+  table.add<BitMaskWrap, U32, U32, U32>("bmsk.wrap.b32");
+  table.add<FindNthSet, U32, U32, U32, S32>("fns.b32");
   table.add<Permute, U32, U32, U32, U32>("prmt.b32");
   table.add<Logic3, U32, U32, U32, U32>("lop3.b32");
   table.add<FunnelLeftWrap, U32, U32, U32, U32>("shf.l.wrap.b32");

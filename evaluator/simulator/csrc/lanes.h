@@ -18,12 +18,15 @@ using LaneFunction = void (*)(void* d, const void* a, const void* b, const void*
 
 enum class LaneKind : int32_t { WORD, DOUBLE_WORD, PREDICATE };
 
+// What the run loop needs of an operation, and what the front end needs.
 struct AluOp {
-  std::string name;   // PTX opcode with its modifiers in PTX order, e.g. "add.ftz.f32"
-  std::string types;  // "d:a,b,c" in the lane types below
   LaneFunction function;
   FloatMode mode;
   LaneKind destination;
+};
+struct AluName {
+  std::string name;   // PTX opcode with its modifiers in PTX order, e.g. "add.ftz.f32"
+  std::string types;  // "d:a,b,c" in the lane types below
 };
 
 // Lane types: how a register lane is read and written as a value.
@@ -155,6 +158,7 @@ void rounded(void* d, const void* a, const void* b, const void* c, int64_t imm) 
 class AluTable {
  public:
   std::vector<AluOp> ops;
+  std::vector<AluName> names;
 
   template <class F, class D, class... S>
   void add(const std::string& name, FloatMode mode = FloatMode::ANY) {
@@ -174,7 +178,8 @@ class AluTable {
     LaneKind kind = LaneKind::PREDICATE;
     if constexpr (!std::is_same_v<D, Pred>)
       kind = sizeof(typename D::storage) == 8 ? LaneKind::DOUBLE_WORD : LaneKind::WORD;
-    ops.push_back({name, types, function, mode, kind});
+    ops.push_back({function, mode, kind});
+    names.push_back({name, types});
   }
 };
 
@@ -184,6 +189,6 @@ void add_half_ops(AluTable&);
 void add_conversion_ops(AluTable&);
 void add_comparison_ops(AluTable&);
 
-const std::vector<AluOp>& alu_ops();  // all of them; the index is the opcode
+const AluTable& alu_table();  // all of them; the index is the opcode
 
 }  // namespace ptx

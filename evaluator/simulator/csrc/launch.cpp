@@ -7,17 +7,17 @@
 
 namespace ptx {
 
-const std::vector<AluOp>& alu_ops() {
-  static const std::vector<AluOp> ops = [] {
-    AluTable table;
-    add_integer_ops(table);
-    add_float_ops(table);
-    add_half_ops(table);
-    add_conversion_ops(table);
-    add_comparison_ops(table);
-    return table.ops;
+const AluTable& alu_table() {
+  static const AluTable table = [] {
+    AluTable t;
+    add_integer_ops(t);
+    add_float_ops(t);
+    add_half_ops(t);
+    add_conversion_ops(t);
+    add_comparison_ops(t);
+    return t;
   }();
-  return ops;
+  return table;
 }
 
 namespace {
@@ -42,6 +42,7 @@ struct Outcome {
   std::vector<Finding> collected;
   Finding fatal{};
   uint64_t fatal_position = UINT64_MAX;
+  bool out_of_memory = false;
 };
 
 void merge(Outcome& outcome, const Worker& worker) {
@@ -55,7 +56,7 @@ void merge(Outcome& outcome, const Worker& worker) {
   }
 }
 
-void work(const Launch& launch, BlockQueue& queue, Outcome& outcome) {
+void run_blocks(const Launch& launch, BlockQueue& queue, Outcome& outcome) {
   Worker worker(launch);
   FloatModeScope scope(worker);
   BlockMemory memory(worker);
@@ -76,6 +77,15 @@ void work(const Launch& launch, BlockQueue& queue, Outcome& outcome) {
   merge(outcome, worker);
 }
 
+void work(const Launch& launch, BlockQueue& queue, Outcome& outcome) {
+  try {
+    run_blocks(launch, queue, outcome);
+  } catch (const std::bad_alloc&) {
+    const std::lock_guard<std::mutex> guard(outcome.lock);
+    outcome.out_of_memory = true;
+  }
+}
+
 int report(Outcome& outcome, Finding* findings, int limit) {
   std::vector<Finding> all = outcome.collected;
   const bool fatal = outcome.fatal_position != UINT64_MAX;
@@ -93,8 +103,8 @@ int report(Outcome& outcome, Finding* findings, int limit) {
 
 std::string describe() {
   std::string text;
-  const auto& ops = alu_ops();
-  for (size_t i = 0; i < ops.size(); i++) text += "alu " + std::to_string(i) + " " + ops[i].name + " " + ops[i].types + "\n";
+  const auto& names = alu_table().names;
+  for (size_t i = 0; i < names.size(); i++) text += "alu " + std::to_string(i) + " " + names[i].name + " " + names[i].types + "\n";
 #define X(name) text += "special " + std::to_string(name) + " " #name "\n";
   PTX_SPECIAL_OPS(X)
 #undef X
@@ -123,7 +133,6 @@ PTX_EXPORT const char* ptx_describe() {
 PTX_EXPORT int ptx_run(const ptx::Launch* launch, const uint64_t* blocks, uint64_t count, ptx::InstructionCounts* counts,
             ptx::Finding* findings, int finding_limit, int* fatal, uint64_t* blocks_run) {
   try {
-    ptx::alu_ops();
     ptx::BlockQueue queue;
     queue.chosen = blocks;
     queue.count = blocks ? count : launch->block_count();
@@ -133,6 +142,7 @@ PTX_EXPORT int ptx_run(const ptx::Launch* launch, const uint64_t* blocks, uint64
     for (int i = 1; i < launch->threads; i++) threads.emplace_back([&] { ptx::work(*launch, queue, outcome); });
     ptx::work(*launch, queue, outcome);
     for (std::thread& t : threads) t.join();
+    if (outcome.out_of_memory) return -1;
     std::copy(outcome.counts.begin(), outcome.counts.end(), counts);
     *fatal = outcome.fatal_position != UINT64_MAX;
     *blocks_run = queue.finished.load();

@@ -277,7 +277,7 @@ template <class Observer>
 inline void run_group(Warp& w, int index, uint64_t slice_end, Observer& observer) {
   Worker& worker = *w.worker;
   const Launch& launch = *worker.launch;
-  const AluOp* alu = alu_ops().data();
+  const AluOp* alu = alu_table().ops.data();
   LaneGroup& group = w.groups[index];
   const int limit = merge_limit(w, group);
   int pc = group.pc;
