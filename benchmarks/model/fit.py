@@ -19,7 +19,7 @@ from evaluator.simulator.interpreter import Buffer, Unsupported, prepare
 from evaluator.simulator.time_model import combine, take_sample
 
 FITTED = {
-    "l1_latency": (33, 60), "l2_latency": (200, 320), "dram_queue_latency": (200, 800), "shared_latency": (22, 32),
+    "l1_latency": (33, 60), "l1_line_latency": (0, 5), "l2_latency": (200, 320), "dram_queue_latency": (200, 800), "shared_latency": (22, 32),
     "barrier_latency": (5, 40), "block_turnaround": (200, 900), "warp_interval": (0, 40),
     "instructions_per_register": (1, 12), "partial_store": (1, 4), "l2_bytes_per_sm_cycle": (16, 28), "dram_efficiency": (.85, .95),
     "launch_us": (1, 4), "bandwidth_norm": (3, 12), "term_norm": (1.3, 4),

@@ -26,6 +26,8 @@ class Constants:
 
     l1_latency: float = 38
     """Load that hits L1, cycles (fitted; documented: about 33)."""
+    l1_line_latency: float = 2.5
+    """Added to it for each further 128-byte line of the request, cycles (fitted: one thread a row)."""
     l2_latency: float = 270
     """Load that hits L2, cycles (fitted; published: 200 to 290)."""
     dram_latency: float = 480

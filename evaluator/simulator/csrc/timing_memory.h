@@ -73,34 +73,37 @@ class L1Cache {
  public:
   explicit L1Cache(double bytes) : sets_(std::max(1, static_cast<int>(bytes / 128 / WAYS))), lines_(size_t(sets_) * WAYS) {}
 
-  // Whether the sector is present; `allocate` makes it so.
-  bool access(uint64_t sector, bool allocate) {
-    uint64_t line = sector >> 2, hash = line ^ (line >> 9) ^ (line >> 17);
+  // When the sector's data is or will be there (a sector on its way is a hit that waits); nullptr: absent, and `allocate` makes
+  // room, after which the caller writes the arrival through `arrival`.
+  double* find(uint64_t sector, bool allocate) {
+    uint64_t tag = sector >> 2, hash = tag ^ (tag >> 9) ^ (tag >> 17);
     Line* set = &lines_[(hash % sets_) * WAYS];
-    uint8_t bit = static_cast<uint8_t>(1u << (sector & 3));
-    Line* victim = set;
-    for (Line* l = set; l < set + WAYS; l++) {
-      if (l->tag == line) {
-        bool hit = l->valid & bit;
-        if (allocate) l->valid |= bit;
-        l->used = ++clock_;
-        return hit;
-      }
-      if (l->used < victim->used) victim = l;
+    Line* line = std::find_if(set, set + WAYS, [&](const Line& l) { return l.tag == tag; });
+    bool present = line != set + WAYS;
+    if (!present) {
+      if (!allocate) return nullptr;
+      line = std::min_element(set, set + WAYS, [](const Line& a, const Line& b) { return a.used < b.used; });
+      *line = Line{};
+      line->tag = tag;
     }
-    if (allocate) *victim = {line, ++clock_, bit};
-    return false;
+    line->used = ++clock_;
+    last_ = &line->arrives[sector & 3];
+    return *last_ >= 0 ? last_ : nullptr;
   }
+
+  // Of the sector that `find` last made room for.
+  void fill(double arrival) { *last_ = arrival; }
 
  private:
   static constexpr int WAYS = 16;
   struct Line {
     uint64_t tag = ~uint64_t{0}, used = 0;
-    uint8_t valid = 0;
+    double arrives[4] = {-1, -1, -1, -1};  // < 0: not there
   };
   int sets_;
   std::vector<Line> lines_;
   uint64_t clock_ = 0;
+  double* last_ = nullptr;
 };
 
 // Most lanes that name the same address.

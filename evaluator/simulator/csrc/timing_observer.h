@@ -266,27 +266,33 @@ class MultiprocessorClock : public ptx::NullObserver {
     WarpClock& c = clocks[w.slot];
     double cycles = p_.l1_request + p_.l1_line * (sectors.lines - 1);
     totals.l1_cycles += cycles;
-    double time = data_pipe_.take(c.now, cycles), latency = p_.l1_latency;
-    int beyond = 0;
+    totals.l1_sectors += sectors.count;
+    double time = data_pipe_.take(c.now, cycles), hit_done = time + p_.l1_latency + p_.l1_line_latency * (sectors.lines - 1);
+    int beyond = 0, missing[128];
     bool dram = false;
     for (int i = 0; i < sectors.count; i++) {
-      bool hit = use != UPDATE && l1_.access(sectors.at[i], use == READ);
-      totals.l1_sectors++;
-      totals.l1_hits += hit;
-      if (hit && use == READ) continue;
-      beyond++;
+      const double* arrival = use == UPDATE ? nullptr : l1_.find(sectors.at[i], use == READ);
+      totals.l1_hits += arrival != nullptr;
+      if (arrival && use == READ) {
+        hit_done = std::max(hit_done, *arrival);
+        continue;
+      }
       if (slot >= 0 && l2_.misses(sectors.at[i], slot, w.block->index, touched_[w.slot / warps_a_block_])) {
         dram = true;
         totals.l2_misses++;
       }
+      missing[beyond++] = i;
     }
-    if (beyond) {
-      totals.l2_sectors += beyond;
-      time = std::max(time, l2_port_.take(time, 32.0 * beyond * (partial ? p_.partial_store : 1) / p_.l2_port_bytes_per_cycle));
-      if (use == UPDATE) time = std::max(time, l2_port_.take(time, active * p_.atomic_lane));
-      latency = dram ? dram_latency(time) : p_.l2_latency;
-    }
-    finish(c, time + latency);
+    finish(c, hit_done);
+    if (!beyond) return;
+    totals.l2_sectors += beyond;
+    time = std::max(time, l2_port_.take(time, 32.0 * beyond * (partial ? p_.partial_store : 1) / p_.l2_port_bytes_per_cycle));
+    if (use == UPDATE) time = std::max(time, l2_port_.take(time, active * p_.atomic_lane));
+    double arrival = time + (dram ? dram_latency(time) : p_.l2_latency);
+    finish(c, arrival);
+    if (use != READ) return;
+    for (int i = 0; i < beyond; i++)
+      if (!l1_.find(sectors.at[missing[i]], true)) l1_.fill(arrival);
   }
 };
 

@@ -8,7 +8,7 @@ namespace timing {
 #define TIMING_PARAMETERS(X)                                                                                              \
   X(l1_latency) X(l2_latency) X(dram_latency) X(dram_queue_latency) X(dram_share_bytes_per_cycle) X(shared_latency) X(barrier_latency) X(shared_atomic_latency)              \
   X(shared_cas_latency) X(block_turnaround) X(block_interval) X(block_interval_per_warp) X(warp_interval)                 \
-  X(l1_request) X(l1_line) X(shared_wavefront) X(shared_atomic_lane) X(l2_port_bytes_per_cycle) X(partial_store)          \
+  X(l1_request) X(l1_line) X(l1_line_latency) X(shared_wavefront) X(shared_atomic_lane) X(l2_port_bytes_per_cycle) X(partial_store)          \
   X(atomic_lane) X(atomic_integer_ns) X(atomic_float_ns) X(atomic_sector_ns) X(l1_bytes) X(l2_share_granules)             \
   X(schedulers)
 
