@@ -73,7 +73,8 @@ def select(fired: Iterable[Fired], values: Mapping[str, Value]) -> Selection:
     if stops := [(rule, action.stop) for rule in rules for action in rule.then if isinstance(action, Stop)]:
         rule, reason_id = stops[0]
         lost = [p.lost("stopped", f"the run ends: {reason_id} by {rule}") for p in proposals.values()]
-        return Selection(None, reason_id, _sentence(f"{reason_id}: stop by {rule.rule}", rule.because), _candidates(lost))
+        reason = _sentence(f"{reason_id}: stop by {rule.rule}", rule.because or rule.evidence)
+        return Selection(None, reason_id, reason, _candidates(lost))
     alive = dict(proposals)
     for blocked in (_vetoed(rules, alive), _waiting(rules, alive, values)):
         proposals |= blocked

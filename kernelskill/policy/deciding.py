@@ -14,7 +14,7 @@ from kernelskill.policy.compile import Variant, build_program
 from kernelskill.policy.conditions import kind_of, show
 from kernelskill.policy.engine import Firing, engine_for
 from kernelskill.policy.oracle import Oracle
-from kernelskill.policy.rulebook import LoadedRule, RuleBook
+from kernelskill.policy.rulebook import RuleBook
 from kernelskill.vocabulary import lookup
 
 PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*)\}")
@@ -42,8 +42,9 @@ class Policy:
         firing = self._engine.run(values)
         self._check(firing, values)
         known = values | dict.fromkeys(firing.derived, True)
-        fired = [self._fired(variant, known) for variant in self._first_variants(firing)]
-        selection = select([_for_agenda(self.book.by_id[rule.rule], rule) for rule in fired], known)
+        variants = list(self._first_variants(firing))
+        fired = [self._fired(variant, known) for variant in variants]
+        selection = select([_for_agenda(*pair, known) for pair in zip(variants, fired, strict=True)], known)
         best = selection.chosen
         return Decision(
             outcome="method" if best else "stop", stop_reason=selection.stop_reason, reason=selection.reason,
@@ -83,9 +84,12 @@ def fill(text: str, values: Mapping[str, Value]) -> str:
     return PLACEHOLDER.sub(lambda match: show(values.get(match[1])), text)
 
 
-def _for_agenda(rule: LoadedRule, fired: FiredRule) -> Fired:
-    evidence = ", ".join(f"{name} = {show(value)}" for name, value in fired.matched.items())
-    return Fired(rule.id, rule.rule.priority, rule.rule.then, fired.because, evidence)
+def _for_agenda(variant: Variant, fired: FiredRule, values: Mapping[str, Value]) -> Fired:
+    facts = [f"{name} = {show(value)}" for name, value in fired.matched.items()]
+    absent = [f"{lit.fact} is not known" if lit.op == "absent" else f"not {lit.fact}" for lit in variant.literals
+              if lit.fact not in values]
+    rule = variant.rule
+    return Fired(rule.id, rule.rule.priority, rule.rule.then, fired.because, ", ".join([*facts, *absent]))
 
 
 def check_facts(facts: Mapping[str, Fact], book: RuleBook) -> dict[str, Value]:

@@ -5,7 +5,7 @@ import json
 import random
 
 import pytest
-from policy_support import METHODS, book_of, facts, policy_of, python, write_rules
+from policy_support import METHODS, ROOT, book_of, facts, policy_of, python, write_rules
 
 from kernelskill.errors import DecisionError
 from kernelskill.model import Decision, Fact
@@ -70,7 +70,9 @@ def test_unknown_is_neither_true_nor_false(tmp_path):
     )
     decision = policy_of(tmp_path, rules).decide(facts(dram_throughput_pct=94.3))
     assert [rule.rule for rule in decision.fired] == ["otherwise"]
-    assert decision.reason == "launch_tuning: expected 1x (headroom is unknown, so 1x is assumed), proposed by otherwise."
+    assert decision.reason == (
+        "launch_tuning: expected 1x (headroom is unknown, so 1x is assumed), proposed by otherwise because not bottleneck.dram"
+    )
 
 
 def test_a_copy_for_every_method(tmp_path):
@@ -86,7 +88,7 @@ def test_a_copy_for_every_method(tmp_path):
 def test_stop_rule(tmp_path):
     decision = policy_of(tmp_path, RULES).decide(facts(headroom=1.04))
     assert (decision.outcome, decision.chosen, decision.stop_reason) == ("stop", None, "near_speed_of_light")
-    assert decision.reason == "near_speed_of_light: stop by fast_enough."
+    assert decision.reason == "near_speed_of_light: stop by fast_enough because headroom = 1.04"
 
 
 def test_a_later_folder_replaces_by_id(tmp_path):
@@ -200,6 +202,10 @@ def test_schema_for_editors():
     assert rule["additionalProperties"] is False and rule["required"] == ["id", "when", "then"]
     assert rule["properties"]["priority"]["maximum"] == 999 and "description" in rule["properties"]["because"]
     assert schema["$defs"]["Test"]["properties"]["op"]["enum"][:2] == ["==", "!="]
+
+
+def test_the_shipped_schema_is_fresh():
+    assert (ROOT / "rules" / "schema.json").read_text() == json_schema(), "write kernelskill.policy.schema.json_schema() to it"
 
 
 def test_the_language_refuses_what_it_does_not_know():
