@@ -14,21 +14,22 @@ import numpy as np
 from evaluator.simulator.standin.memory import HostMemory, MemoryPointer, bytes_at, poison
 from evaluator.simulator.standin.state import registry, session
 
-IMPLICIT = ("Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array explicitly.")
+IMPLICIT = ("Implicit conversion to a NumPy array is not allowed. "
+            "Please use `.get()` to construct a NumPy array explicitly.")
 COMPUTING_METHODS = frozenset(
-    ["all", "any", "argmax", "argmin", "argsort", "argpartition", "clip", "cumprod", "cumsum", "dot", "max", "mean", "min",
-     "nonzero", "partition", "prod", "ptp", "round", "searchsorted", "sort", "std", "sum", "trace", "var", "conj", "conjugate"]
+    ["all", "any", "argmax", "argmin", "argsort", "argpartition", "choose", "clip", "compress", "conj", "conjugate", "cumprod",
+     "cumsum", "dot", "max", "mean", "min", "nonzero", "partition", "prod", "ptp", "put", "repeat", "round", "searchsorted",
+     "sort", "std", "sum", "take", "trace", "var"]
 )
-MOVING_FUNCTIONS = frozenset(
+PASSIVE_FUNCTIONS = frozenset(
     ["reshape", "ravel", "transpose", "swapaxes", "moveaxis", "rollaxis", "expand_dims", "squeeze", "broadcast_to",
-     "broadcast_arrays", "atleast_1d", "atleast_2d", "atleast_3d", "concatenate", "stack", "vstack", "hstack", "dstack",
-     "column_stack", "split", "array_split", "hsplit", "vsplit", "tile", "repeat", "flip", "fliplr", "flipud", "roll", "rot90",
-     "copyto", "may_share_memory", "shares_memory", "shape", "size", "ndim", "result_type", "promote_types", "can_cast",
-     "iscomplexobj", "isrealobj", "isscalar", "array_repr", "array_str", "ix_", "take", "diagonal", "arange", "linspace", "eye",
-     "identity", "indices", "meshgrid", "matrix_transpose", "permute_dims"]
+     "broadcast_arrays", "atleast_1d", "atleast_2d", "atleast_3d", "split", "array_split", "hsplit", "vsplit", "flip", "fliplr",
+     "flipud", "rot90", "copyto", "may_share_memory", "shares_memory", "shape", "size", "ndim", "result_type", "promote_types",
+     "can_cast", "iscomplexobj", "isrealobj", "isscalar", "array_repr", "array_str", "ix_", "diagonal", "identity", "indices",
+     "matrix_transpose", "permute_dims"]
 )
-"""NumPy functions that allocate, look or move elements: no arithmetic, so no library call."""
-MOVING_METHODS = frozenset(["choose", "compress", "diagonal", "put", "repeat", "take", "byteswap"])
+"""NumPy functions that make views, allocate, copy or ask: no kernel of a library computes, so no library call."""
+PASSIVE_METHODS = frozenset(["diagonal", "byteswap"])
 Shape = int | Sequence[int]
 
 
@@ -160,7 +161,7 @@ class ndarray:
         self[...] = value
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name in COMPUTING_METHODS or name in MOVING_METHODS:
+        if name in COMPUTING_METHODS or name in PASSIVE_METHODS:
             return lambda *args, **kwargs: _method(self, name, args, kwargs)
         raise AttributeError(f"the simulated cupy.ndarray has no attribute {name!r}")
 
@@ -185,7 +186,7 @@ class ndarray:
         return apply(getattr(ufunc, method), ufunc.__name__, inputs, kwargs)
 
     def __array_function__(self, func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
-        return apply(func, func.__name__, args, kwargs, func.__name__ not in MOVING_FUNCTIONS)
+        return apply(func, func.__name__, args, kwargs, func.__name__ not in PASSIVE_FUNCTIONS)
 
     def __dlpack__(self, **kwargs: Any) -> Any:
         kwargs.pop("stream", None)

@@ -16,7 +16,7 @@ from evaluator.simulator.standin.limits import DEFAULT_SHARED_BYTES, Extent, Lau
 from evaluator.simulator.standin.memory import HostMemory, MemoryPointer
 from evaluator.simulator.standin.packing import pack
 from evaluator.simulator.standin.session import SimulatedError
-from evaluator.simulator.standin.signature import signature_of, signatures
+from evaluator.simulator.standin.signature import Signature, signature_of, signatures
 from evaluator.simulator.standin.state import registry, session
 from evaluator.types import Finding, KernelResources
 
@@ -86,6 +86,11 @@ class Function:
         return {name: getattr(self, name) for name in names}
 
     @cached_property
+    def _parameters(self) -> tuple[tuple[interpreter.Parameter, ...], Signature | None]:
+        slots = tuple(self._module.loaded.parameters(self._symbol))
+        return slots, signature_of(self._module.code, self._symbol, self._module.compiled.lowered, len(slots))
+
+    @cached_property
     def _bound(self) -> int | None:
         return launch_bound(self._module.compiled.ptx, self._symbol)
 
@@ -98,11 +103,9 @@ class Function:
         why = refusal(shape, self._resources, self._bound, session().device)
         if why:
             session().report_call("launch_limit", why, kernel=self.name)
-        loaded = self._module.loaded
-        slots = tuple(loaded.parameters(self._symbol))
-        signature = signature_of(self._module.code, self._symbol, self._module.compiled.lowered, len(slots))
+        slots, signature = self._parameters
         packed = pack(self.name, args, slots, signature)
-        launch(Launch(loaded, self._symbol, self.name, self._resources, shape, packed, slots, signature))
+        launch(Launch(self._module.loaded, self._symbol, self.name, self._resources, shape, packed, slots, signature))
 
 
 class RawModule:

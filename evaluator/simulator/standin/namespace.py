@@ -108,7 +108,7 @@ def _from_numpy(source: Any, path: str, name: str) -> Any:
 
 def _library_function(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
-        return arrays.apply(function, name, args, kwargs, computes=name not in arrays.MOVING_FUNCTIONS)
+        return arrays.apply(function, name, args, kwargs, computes=name not in arrays.PASSIVE_FUNCTIONS)
 
     call.__name__ = name
     return call

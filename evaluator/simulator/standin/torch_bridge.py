@@ -72,7 +72,10 @@ def activate() -> None:
     _undo.append(lambda: mode.__exit__(None, None, None))
     for name, replacement in _cuda_functions(torch).items():
         _replace(torch.cuda, name, replacement)
+    # Compiled functions would run operators out of this mode's sight; left as Python, they are seen.
     _replace(torch, "compile", lambda model=None, **_: model if model is not None else (lambda f: f))
+    _replace(torch.jit, "script", lambda obj, *_, **__: obj)
+    _replace(torch.jit, "trace", lambda func, *_, **__: func)
 
 
 def deactivate() -> None:

@@ -8,7 +8,7 @@ ARITHMETIC = re.compile(r"__[ri]?(?:add|sub|mul|div|truediv|floordiv|mod|pow|mat
                         r"|__(?:eq|ne|lt|le|gt|ge|neg|invert|abs)__")
 VIEWS = """view view_as reshape reshape_as flatten unflatten ravel permute transpose transpose_ swapaxes swapdims movedim
     moveaxis t t_ adjoint unsqueeze unsqueeze_ squeeze squeeze_ expand expand_as broadcast_to narrow select split
-    split_with_sizes chunk unbind tensor_split as_strided diagonal unfold index_select detach detach_ requires_grad_ set_
+    split_with_sizes chunk unbind tensor_split as_strided diagonal unfold detach detach_ requires_grad_ set_
     resolve_conj resolve_neg alias view_as_real view_as_complex real imag atleast_1d atleast_2d atleast_3d meshgrid
     broadcast_tensors"""
 ALLOCATION = """empty empty_like empty_strided empty_permuted new_empty new_empty_strided zeros zeros_like new_zeros ones

@@ -143,6 +143,18 @@ def test_operators_that_compute_are_counted_with_their_line(torch, session):
                      ("torch.softmax", line + 1): 1}
 
 
+@pytest.mark.parametrize("hide", ["torch.compile", "torch.jit.script", "torch.ops"])
+def test_operators_cannot_hide(torch, session, hide):
+    def product(a):
+        return torch.ops.aten.mm.default(a, a) if hide == "torch.ops" else a @ a
+
+    wrap = {"torch.compile": torch.compile, "torch.jit.script": torch.jit.script}.get(hide, lambda f: f)
+    x = torch.rand(4, 4)
+    session.forget_library_calls()
+    wrap(product)(x)
+    assert [call.name for call in session.library_calls] in (["torch.matmul"], ["torch.mm.default"])
+
+
 def test_views_allocation_and_casts_are_not_counted(torch, cupy, session):
     x = torch.rand(4, 6, device="cuda")
     for _ in (x.t(), x.view(-1), x.reshape(2, 12), x[1:], x.contiguous(), x.half(), x.to(torch.float64), x.unsqueeze(0),
