@@ -27,6 +27,7 @@ _DECLARATOR = re.compile(r"^\s*(?P<stars>[*&\s]*(?:const\s+)?(?:__restrict__\s+)
                          r"(?P<extents>(?:\[[^\]]*\]\s*)*)"
                          r"(?:=\s*(?P<value>.*)|\((?P<construct>.*)\)|\{(?P<braces>.*)\})?$", re.S)
 _INTEGERS = re.compile(r"\b(?:unsigned|long|int|short|size_t|ptrdiff_t|u?int(?:8|16|32|64)_t|u?int[24]|bool)\b")
+_ASM = re.compile(r"\basm\s*(?:volatile|__volatile__)?\s*\(")
 _CALL = r"(?<![\w.])({names})\s*(<[^<>;(){{}}]*>)?\s*\("
 _MOST_INLINED = 200_000
 _DEEPEST = 8
@@ -99,9 +100,10 @@ class KernelScope:
         return "\n".join(function.body for function in self.reached)
 
     @cached_property
-    def original(self) -> str:
-        """The same with literals, for inline PTX."""
-        return "\n".join(function.original for function in self.reached)
+    def inline_ptx(self) -> str:
+        """Every `asm` statement of what is reached, literals as written."""
+        return "\n".join(function.with_literals[match.start() : closing(function.body, match.end() - 1) + 1]
+                         for function in self.reached for match in _ASM.finditer(function.body))
 
     @cached_property
     def text(self) -> str:

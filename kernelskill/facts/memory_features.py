@@ -12,6 +12,8 @@ from kernelskill.tasks.cuda_text import closing
 
 _GROUP = re.compile(r"\b(\w+)\s*=\s*(?:\w+::)*this_thread_block\s*\(\s*\)|\bthread_block\s+(\w+)")
 _BARRIER = r"\b__syncthreads(?:_and|_or|_count)?\s*\(|\bthis_thread_block\s*\(\s*\)\s*\.\s*sync\s*\(|\barrive_and_wait\s*\("
+_ASYNC_PTX = re.compile(r"\bcp\.async\b")
+_ASYNC_CALL = re.compile(r"\b(?:__pipeline_)?memcpy_async\b")
 _SMALLEST_TILE_ROW = 8
 _BANKS = 32
 _MOST_PADDING = 8
@@ -28,7 +30,7 @@ def add_memory_features(table: FactTable, scope: KernelScope) -> None:
     table.add("uses_double_buffer", any(_is_staged(scope, array) for array in arrays), "source")
     table.add("source_barriers", len(barrier.findall(scope.written)), "source")
     table.add("barrier_in_loop", any(barrier.search(scope.text, loop.body_start, loop.end) for loop in scope.loops), "source")
-    asynchronous = re.search(r"\bcp\.async\b|\b__pipeline_memcpy_async\b|\bmemcpy_async\b", scope.original)
+    asynchronous = _ASYNC_PTX.search(scope.inline_ptx) or _ASYNC_CALL.search(scope.written)
     table.add("uses_async_copy", bool(asynchronous), "source")
 
 

@@ -46,16 +46,19 @@ class CudaFunction:
     line: int
     extern_c: bool
     template_parameters: tuple[str, ...]
-    original: str
-    """The body with its comments and literals, e.g. for inline PTX."""
+    with_literals: str
+    """The body without comments, literals as written: inline PTX is in them."""
 
 
-def mask(source: str) -> str:
-    """The source with comments and literal contents blanked; same length, same line breaks. `extern "C"` survives."""
+def mask(source: str, *, literals: bool = True) -> str:
+    """The source with comments and literal contents blanked; same length, same line breaks. `extern "C"` survives.
+
+    `literals=False` keeps the literals.
+    """
 
     def blank(found: re.Match[str]) -> str:
         text = found[0]
-        if found["keep"]:
+        if found["keep"] or (found["literal"] and not literals):
             return text
         hollow = re.sub(r"[^\n]", " ", text)
         return hollow if found["comment"] else '"' + hollow[1:-1] + '"'
@@ -117,6 +120,10 @@ class CudaText:
         self.masked = mask(self.source)
 
     @cached_property
+    def _with_literals(self) -> str:
+        return mask(self.source, literals=False)
+
+    @cached_property
     def functions(self) -> tuple[CudaFunction, ...]:
         """Every `__global__` and `__device__` function that has a body, in order."""
         found = (self._function(match) for match in _QUALIFIER.finditer(self.masked))
@@ -160,7 +167,7 @@ class CudaText:
             line=self.masked.count("\n", 0, match.start()) + 1,
             extern_c='extern "C"' in re.sub(r"\s+", " ", prefix) or self._in_extern_c_block(qualifier.start()),
             template_parameters=_template_parameters(prefix),
-            original=self.source[rest.end() - 1 : end + 1],
+            with_literals=self._with_literals[rest.end() - 1 : end + 1],
         )
 
     def _statement_start(self, position: int) -> int:

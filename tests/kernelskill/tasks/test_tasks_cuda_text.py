@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from kernelskill.tasks.cuda_text import CudaText, mask
 
-SOURCE = r'''
+SOURCE = r"""
 #define NAME "__global__ void from_macro(int n) {}"
 // extern "C" __global__ void commented(int n) {}
 /* __global__ void also(int n) {
@@ -25,7 +25,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) big(const float* __restrict
 extern "C" {
 static __global__ void inner(int) { }
 }
-'''
+"""
 
 
 def test_functions_are_found_behind_comments_strings_and_directives():
@@ -33,15 +33,23 @@ def test_functions_are_found_behind_comments_strings_and_directives():
     assert list(cuda.kernels) == ["enabled", "big", "inner"]
     assert list(cuda.device_functions) == ["twice"]
     assert cuda.device_functions["twice"].template_parameters == ("T", "N")
-    assert (cuda.kernels["enabled"].extern_c, cuda.kernels["big"].extern_c, cuda.kernels["inner"].extern_c) == (False, True, True)
+    assert (cuda.kernels["enabled"].extern_c, cuda.kernels["big"].extern_c, cuda.kernels["inner"].extern_c) == (
+        False,
+        True,
+        True,
+    )
     assert cuda.kernels["big"].line == 17
 
 
 def test_parameters():
     big = CudaText(SOURCE).kernels["big"]
     assert [(p.name, p.type, p.is_pointer, p.is_const, p.is_restrict) for p in big.parameters] == [
-        ("x", "float", True, True, True), ("y", "float4", True, False, False), ("n", "unsigned int", False, False, False),
-        ("m", "long long", False, True, False), ("c", "char", False, False, False)]
+        ("x", "float", True, True, True),
+        ("y", "float4", True, False, False),
+        ("n", "unsigned int", False, False, False),
+        ("m", "long long", False, True, False),
+        ("c", "char", False, False, False),
+    ]
     assert big.body.count("{") == big.body.count("}") == 2
     assert [p.name for p in CudaText(SOURCE).device_functions["twice"].parameters] == ["values", "v"]
 
@@ -57,4 +65,4 @@ def test_mask_keeps_length_and_lines():
 def test_broken_source_finds_nothing():
     assert CudaText("__global__ void open(int n { ").functions == ()
     assert CudaText("__global__ void open(int n) { if (x) {").functions == ()
-    assert CudaText('/* unterminated __global__ void k() {}').functions == ()
+    assert CudaText("/* unterminated __global__ void k() {}").functions == ()

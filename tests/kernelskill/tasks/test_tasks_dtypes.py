@@ -8,15 +8,17 @@ NATIVE = [
     ('return {"x": rng.standard_normal(n, dtype=np.float32)}', "float32"),
     ('return {"x": rng.standard_normal(n).astype("float16")}', "float16"),
     ('return {"i": rng.integers(0, 3, n).astype(np.int32), "x": np.zeros(n, np.float64)}', "float64"),
-    ('x = rng.random(n, dtype=np.float32)\n    return dict(x=x)', "float32"),
+    ("x = rng.random(n, dtype=np.float32)\n    return dict(x=x)", "float32"),
     ('return {"x": rng.standard_normal(n)}', None),
     ('return {"i": rng.integers(0, 3, n)}', None),
-    ('return helper(rng)', None),
+    ("return helper(rng)", None),
 ]
 TORCH = [
-    ("return [torch.randn(n)]", "float32"), ("return [torch.randn(n).half()]", "float16"),
+    ("return [torch.randn(n)]", "float32"),
+    ("return [torch.randn(n).half()]", "float16"),
     ("return [torch.randint(0, 3, (n,)), torch.rand(n, dtype=torch.bfloat16)]", "bfloat16"),
-    ("x = torch.rand(n)\n    return [x]", "float32"), ("return [load(n)]", None),
+    ("x = torch.rand(n)\n    return [x]", "float32"),
+    ("return [load(n)]", None),
 ]
 
 

@@ -13,8 +13,13 @@ MISTAKES = [
     ("def forward(self, x):", "def fwd(self, x):", "kb.py:5", "class Model has no method 'forward'", ""),
     ("def get_init_inputs():", "def get_inits():", "kb.py", "no function 'get_init_inputs'", ""),
     ("def get_inputs():", "def get_inputs(batch):", "kb.py:14", "get_inputs must take no argument", ""),
-    ("dim = 128 * 64", "dim = 128 * 64\nCHECK_SIZES = [{'dim': 3}]", "kb.py:12",
-     "'CHECK_SIZES[0]' does not give 'batch_size'", "batch_size, dim"),
+    (
+        "dim = 128 * 64",
+        "dim = 128 * 64\nCHECK_SIZES = [{'dim': 3}]",
+        "kb.py:12",
+        "'CHECK_SIZES[0]' does not give 'batch_size'",
+        "batch_size, dim",
+    ),
 ]
 
 
@@ -36,10 +41,16 @@ def test_sizes_are_the_module_constants(tmp_path):
     assert load_task(path).spec.check_sizes == ({"batch_size": 2, "dim": 3},)
 
 
-@pytest.mark.parametrize("sizes", [
-    {"batch": 4096, "dim": 8192}, {"m": 2048, "n": 2048, "k": 1000}, {"batch": 64, "channels": 96, "groups": 8, "h": 224, "w": 224},
-    {"n": 17}, {"a": 1 << 20, "b": 1 << 20, "c": 1 << 20, "d": 1 << 20, "e": 1 << 20},
-])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"batch": 4096, "dim": 8192},
+        {"m": 2048, "n": 2048, "k": 1000},
+        {"batch": 64, "channels": 96, "groups": 8, "h": 224, "w": 224},
+        {"n": 17},
+        {"a": 1 << 20, "b": 1 << 20, "c": 1 << 20, "d": 1 << 20, "e": 1 << 20},
+    ],
+)
 def test_proposals_are_small_awkward_and_keep_structure(sizes):
     proposals = propose_check_sizes(sizes)
     assert len(proposals) >= 2

@@ -17,13 +17,23 @@ TOML_MISTAKES = [
     ("cols = 5", "cols = 5\ncolls = 1", "task.toml:11", "unknown key 'check_sizes[0].colls'", "did you mean 'cols'?"),
     ("rtol = 1e-5", "rtol = -1", "task.toml:13", "'tolerance.rtol': must be zero or more, got -1.0", ""),
     ("rtol = 1e-5", "reltol = 1", "task.toml:13", "unknown key 'tolerance.reltol'", "did you mean 'rtol'?"),
-    ('flops = "rows * cols"', 'flops = "rows * col"', "task.toml:2", "'flops': 'rows * col' uses unknown name 'col'",
-     "did you mean 'cols'?"),
-    ('flops = "rows * cols"', 'flops = "rows // (cols - cols)"', "task.toml:2",
-     "'flops': 'rows // (cols - cols)' divides by zero for rows=64, cols=32", ""),
+    (
+        'flops = "rows * cols"',
+        'flops = "rows * col"',
+        "task.toml:2",
+        "'flops': 'rows * col' uses unknown name 'col'",
+        "did you mean 'cols'?",
+    ),
+    (
+        'flops = "rows * cols"',
+        'flops = "rows // (cols - cols)"',
+        "task.toml:2",
+        "'flops': 'rows // (cols - cols)' divides by zero for rows=64, cols=32",
+        "",
+    ),
     ('x = ["rows", "cols"]', 'z = ["rows", "cols"]', "task.toml:16", "'inputs.z': not an input of the reference", ""),
     ('flops = "rows * cols"', 'allow = ["tf23"]', "task.toml:2", "'allow': unknown precision 'tf23'", "did you mean 'tf32'?"),
-    ('[sizes]\nrows = 64\ncols = 32\n', "", "task.toml", "missing key 'sizes'", "[sizes] with one line a size"),
+    ("[sizes]\nrows = 64\ncols = 32\n", "", "task.toml", "missing key 'sizes'", "[sizes] with one line a size"),
     ("[[check_sizes]]\nrows = 3\ncols = 5\n", "", "task.toml", "missing key 'check_sizes'", "small, awkward values"),
 ]
 
@@ -36,18 +46,56 @@ def test_mistake_in_task_toml_is_told_with_its_line(tmp_path, old, new, where, m
 REFERENCE_MISTAKES = [
     ("def reference(x):", "def reference(x:", "reference.py:8:14", "Python syntax error: '(' was never closed", ""),
     ("def reference(x):", "def refrence(x):", "reference.py", "no function 'reference'", "did you mean 'refrence'?"),
-    ("def make_inputs(rng, rows, cols):", "def inputs(rng, rows, cols):", "reference.py", "no function 'make_inputs'", "inputs"),
-    ("def make_inputs(rng, rows, cols):", "def make_inputs():", "reference.py:4", "make_inputs must take a random generator first",
-     "def make_inputs(rng, rows, cols)"),
-    ("def make_inputs(rng, rows, cols):", "def make_inputs(rng, rows):", "reference.py:4", "make_inputs does not take the size 'cols'",
-     ""),
-    ("def make_inputs(rng, rows, cols):", "def make_inputs(rng, rows, columns):", "reference.py:4",
-     "make_inputs takes 'columns', which is not one of the task's sizes", "did you mean 'cols'?"),
-    ("def reference(x):", "def reference(*x):", "reference.py:8", "reference must name its inputs one by one (no *args, **kwargs or /)",
-     ""),
+    (
+        "def make_inputs(rng, rows, cols):",
+        "def inputs(rng, rows, cols):",
+        "reference.py",
+        "no function 'make_inputs'",
+        "inputs",
+    ),
+    (
+        "def make_inputs(rng, rows, cols):",
+        "def make_inputs():",
+        "reference.py:4",
+        "make_inputs must take a random generator first",
+        "def make_inputs(rng, rows, cols)",
+    ),
+    (
+        "def make_inputs(rng, rows, cols):",
+        "def make_inputs(rng, rows):",
+        "reference.py:4",
+        "make_inputs does not take the size 'cols'",
+        "",
+    ),
+    (
+        "def make_inputs(rng, rows, cols):",
+        "def make_inputs(rng, rows, columns):",
+        "reference.py:4",
+        "make_inputs takes 'columns', which is not one of the task's sizes",
+        "did you mean 'cols'?",
+    ),
+    (
+        "def reference(x):",
+        "def reference(*x):",
+        "reference.py:8",
+        "reference must name its inputs one by one (no *args, **kwargs or /)",
+        "",
+    ),
     ("def reference(x):", "def reference():", "reference.py:8", "reference takes no input", ""),
-    ("def reference(x):", "def reference(x, bias):", "reference.py:8", "reference takes 'bias', which make_inputs does not return", ""),
-    ('{"x": rng', '{"xs": rng', "reference.py:5", "make_inputs returns 'xs', which reference does not take", "did you mean 'x'?"),
+    (
+        "def reference(x):",
+        "def reference(x, bias):",
+        "reference.py:8",
+        "reference takes 'bias', which make_inputs does not return",
+        "",
+    ),
+    (
+        '{"x": rng',
+        '{"xs": rng',
+        "reference.py:5",
+        "make_inputs returns 'xs', which reference does not take",
+        "did you mean 'x'?",
+    ),
 ]
 
 
@@ -57,8 +105,9 @@ def test_mistake_in_reference_is_told_with_its_line(tmp_path, old, new, where, m
 
 
 def test_toml_syntax_error_has_line_and_column(tmp_path):
-    check_failure(write_folder(tmp_path / "t", toml=edited(TOML, "rows = 64", "rows = = 64")), "task.toml:5:8",
-                  "not TOML: Invalid value")
+    check_failure(
+        write_folder(tmp_path / "t", toml=edited(TOML, "rows = 64", "rows = = 64")), "task.toml:5:8", "not TOML: Invalid value"
+    )
 
 
 def test_folder_without_task_names_the_tasks_below(tmp_path):
@@ -93,17 +142,30 @@ family = "row_reduction"
 operation = "softmax"
 """
 FAMILY_MISTAKES = [
-    ('family = "row_reductions"\noperation = "sum"', "task.toml:3", "unknown family 'row_reductions'", "did you mean 'row_reduction'?"),
+    (
+        'family = "row_reductions"\noperation = "sum"',
+        "task.toml:3",
+        "unknown family 'row_reductions'",
+        "did you mean 'row_reduction'?",
+    ),
     ('operation = "sum"', "task.toml:3", "'operation' without 'family'", "families:"),
-    ('family = "row_reduction"\noperation = "softmx"', "task.toml:4", "unknown row reduction 'softmx'", "did you mean 'softmax'?"),
+    (
+        'family = "row_reduction"\noperation = "softmx"',
+        "task.toml:4",
+        "unknown row reduction 'softmx'",
+        "did you mean 'softmax'?",
+    ),
     ('family = "matmul"\noperation = "gemm"', "task.toml:4", "family matmul has no operation 'gemm'", "leave operation out"),
 ]
 
 
 @pytest.mark.parametrize(("lines", "where", "message", "hint"), FAMILY_MISTAKES)
 def test_mistake_in_family(tmp_path, lines, where, message, hint):
-    arguments = ('\n[arguments]\na = "x"\nb = "x"\nm = "rows"\nn = "rows"\nk = "cols"\n' if "matmul" in lines
-                 else '\n[arguments]\ninput = "x"\nrows = "rows"\ncols = "cols"\n')
+    arguments = (
+        '\n[arguments]\na = "x"\nb = "x"\nm = "rows"\nn = "rows"\nk = "cols"\n'
+        if "matmul" in lines
+        else '\n[arguments]\ninput = "x"\nrows = "rows"\ncols = "cols"\n'
+    )
     if "family" not in lines:
         arguments = ""
     toml = edited(TOML, 'flops = "rows * cols"\n', f'flops = "rows * cols"\n{lines}\n') + arguments
@@ -112,10 +174,24 @@ def test_mistake_in_family(tmp_path, lines, where, message, hint):
 
 ARGUMENT_MISTAKES = [
     ('input = "x"\nrows = "rows"', "task.toml:28", "missing key 'arguments.cols'", "cols, input, rows"),
-    ('input = "z"\nrows = "rows"\ncols = "cols"', "task.toml:29", "'arguments.input': 'z' is not an input of the reference", ""),
-    ('input = "x"\nrows = "rowz"\ncols = "cols"', "task.toml:30", "'arguments.rows': 'rowz' uses unknown name 'rowz'",
-     "did you mean 'rows'?"),
-    ('input = "x"\nrows = "rows"\ncols = "cols"\nepsilon = 1e-5', "task.toml:32", "unknown key 'arguments.epsilon'", "did you mean"),
+    (
+        'input = "z"\nrows = "rows"\ncols = "cols"',
+        "task.toml:29",
+        "'arguments.input': 'z' is not an input of the reference",
+        "",
+    ),
+    (
+        'input = "x"\nrows = "rowz"\ncols = "cols"',
+        "task.toml:30",
+        "'arguments.rows': 'rowz' uses unknown name 'rowz'",
+        "did you mean 'rows'?",
+    ),
+    (
+        'input = "x"\nrows = "rows"\ncols = "cols"\nepsilon = 1e-5',
+        "task.toml:32",
+        "unknown key 'arguments.epsilon'",
+        "did you mean",
+    ),
 ]
 
 

@@ -34,7 +34,10 @@ def test_multi_line_constants_point_at_the_entry(tmp_path):
 
 def test_solution_holds_what_run_needs_and_not_the_reference(tmp_path):
     path = tmp_path / "t.py"
-    path.write_text(SINGLE.replace("def run(x):\n    return 2 * x", """\
+    path.write_text(
+        SINGLE.replace(
+            "def run(x):\n    return 2 * x",
+            """\
 # How much to scale by.
 FACTOR = 2
 
@@ -48,7 +51,9 @@ def unused():
 
 
 def run(x):
-    return cupy.asarray(helper(x))"""))
+    return cupy.asarray(helper(x))""",
+        )
+    )
     task = load_task(path)
     source = task.start_source
     assert source.startswith("import cupy\n")

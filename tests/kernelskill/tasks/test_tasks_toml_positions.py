@@ -31,8 +31,20 @@ b = 3
 def test_every_key_has_its_line():
     lines = key_lines(TEXT)
     assert lines == {
-        ("name",): 1, ("list",): 2, ("inline",): 6, ("dotted",): 7, ("dotted", "key"): 7,
-        ("table",): 9, ("table", "quoted key"): 10, ("table", "text"): 11, ("table", "after"): 15,
-        ("many",): 17, ("many", 0): 17, ("many", 0, "a"): 18, ("many", 1): 19, ("many", 1, "a"): 20,
-        ("many", 1, "inner"): 21, ("many", 1, "inner", "b"): 22,
+        ("name",): 1,
+        ("list",): 2,
+        ("inline",): 6,
+        ("dotted",): 7,
+        ("dotted", "key"): 7,
+        ("table",): 9,
+        ("table", "quoted key"): 10,
+        ("table", "text"): 11,
+        ("table", "after"): 15,
+        ("many",): 17,
+        ("many", 0): 17,
+        ("many", 0, "a"): 18,
+        ("many", 1): 19,
+        ("many", 1, "a"): 20,
+        ("many", 1, "inner"): 21,
+        ("many", 1, "inner", "b"): 22,
     }
