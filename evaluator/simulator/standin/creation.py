@@ -130,7 +130,7 @@ def from_dlpack(tensor: Any, *, device: Any = None, copy: bool | None = None) ->
     host = np.from_dlpack(tensor)
     if host.size and registry.find(host.ctypes.data) is None:
         _lend(host, tensor)
-    if not host.flags.writeable:
+    if host.size and not host.flags.writeable:
         host = _writable_alias(host)
     return share(host)
 
@@ -184,8 +184,9 @@ def _lend(host: np.ndarray[Any, Any], producer: Any) -> None:
 
 
 def _writable_alias(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """DLPack memory arrives read-only in NumPy although the producer allows writes, as on a GPU."""
-    low, high = np.lib.array_utils.byte_bounds(host)
-    raw = bytes_at(low, high - low, host)
-    alias: np.ndarray[Any, Any] = np.ndarray(host.shape, host.dtype, raw.data, host.ctypes.data - low, host.strides)
+    """DLPack memory may arrive read-only in NumPy although the producer allows writes, as on a GPU."""
+    reach = [(n - 1) * step for n, step in zip(host.shape, host.strides, strict=True)]
+    below, above = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0)
+    raw = bytes_at(host.ctypes.data + below, above - below + host.itemsize, host)
+    alias: np.ndarray[Any, Any] = np.ndarray(host.shape, host.dtype, raw.data, -below, host.strides)
     return alias

@@ -159,3 +159,26 @@ def test_memory_pointers(cupy):
     assert registry.find(raw.ptr) is not None
     owned = cupy.cuda.UnownedMemory(x.data.ptr, x.nbytes, x)
     assert cupy.ndarray(8, cupy.float32, cupy.cuda.MemoryPointer(owned, 0))[7].item() == 7
+
+
+def test_read_only_dlpack_memory_stays_writable_for_kernels(cupy):
+    host = np.arange(12, dtype=np.float32).reshape(3, 4)
+    view = host[::-1, ::2]
+    view.flags.writeable = False
+    x = cupy.from_dlpack(_Producer(view))
+    assert x.tolist() == view.tolist()
+    x[0, 0] = -5
+    assert host[2, 0] == -5
+
+
+class _Producer:
+    """Exports a read-only array as newer DLPack producers do."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **kwargs):
+        return self.array.__dlpack__(max_version=(1, 0))
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
