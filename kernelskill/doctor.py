@@ -82,7 +82,7 @@ def _nvrtc() -> str:
 def _simulator() -> str:
     from evaluator.simulator import build
 
-    return f"built, {build.ensure()}"
+    return f"built, {build.library_path()}"
 
 
 def _nvdisasm() -> str | None:

@@ -1,0 +1,7 @@
+import pytest
+from command import Command
+
+
+@pytest.fixture
+def kernelskill():
+    return Command
