@@ -20,8 +20,8 @@ from pathlib import Path
 from filelock import FileLock
 
 SOURCES = Path(__file__).parent / "csrc"
-FLAGS = ("-std=c++17", "-O3", "-march=native", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-pthread",
-         "-fvisibility=hidden")
+FLAGS = ("-std=c++17", "-O3", "-march=native", "-fPIC", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off",
+         "-pthread", "-fvisibility=hidden")
 COMPILERS = ("g++", "clang++", "c++")
 
 
@@ -30,7 +30,7 @@ class BuildError(RuntimeError):
 
 
 def cache_folder() -> Path:
-    """`$XDG_CACHE_HOME/kernelskill`, by default `~/.cache/kernelskill`; created. A read-only home falls back to a temporary folder."""
+    """`$XDG_CACHE_HOME/kernelskill`, by default `~/.cache/kernelskill`; a temporary folder where that is read-only."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     folder = Path(base) / "kernelskill"
     try:

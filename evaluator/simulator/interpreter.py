@@ -22,7 +22,7 @@ from evaluator.simulator.interpreter_findings import FindingRecord, RawFinding, 
 from evaluator.simulator.interpreter_memory import ModuleMemory, fill_constants
 from evaluator.simulator.ptx_code import KernelCode
 from evaluator.simulator.ptx_lowering import lower_kernel
-from evaluator.simulator.ptx_module import Function, Unsupported, parameter_offsets, parse_module
+from evaluator.simulator.ptx_module import Function, Unsupported, Variable, parameter_offsets, parse_module
 
 __all__ = ["Buffer", "KernelCounts", "Module", "Parameter", "PreparedLaunch", "RawFinding", "RunResult", "Unsupported",
            "decode_finding", "finding_buffer", "prepare", "run"]
@@ -73,8 +73,7 @@ class Module:
         """The kernel's parameters in order. Raises KeyError for an unknown kernel."""
         entry = self._entry(name)
         offsets = parameter_offsets(entry.parameters)
-        return [Parameter(p.name, offsets[p.name], p.nbytes, p.align, p.nbytes == 8 and (p.pointer or _is_dereferenced(entry, p.name)))
-                for p in entry.parameters]
+        return [Parameter(p.name, offsets[p.name], p.nbytes, p.align, _is_pointer(entry, p)) for p in entry.parameters]
 
     def global_address(self, name: str) -> tuple[int, int]:
         """Address and size in bytes of a `__device__` or `__constant__` variable. Raises KeyError."""
@@ -93,9 +92,11 @@ class Module:
         return self._codes[name]
 
 
-def _is_dereferenced(entry: Function, parameter: str) -> bool:
-    """The parameter's value is converted to a global address or used as one."""
-    loads = re.findall(rf"ld\.param\.\w+\s+(%\w+),\s*\[{re.escape(parameter)}\]", entry.body)
+def _is_pointer(entry: Function, parameter: Variable) -> bool:
+    """Declared as one, or its value is converted to a global address or used as one."""
+    if parameter.nbytes != 8 or parameter.pointer:
+        return parameter.pointer
+    loads = re.findall(rf"ld\.param\.\w+\s+(%\w+),\s*\[{re.escape(parameter.name)}\]", entry.body)
     return any(re.search(rf"cvta\.to\.\w+\.u64\s+%\w+,\s*{register}\b|\[{register}[+\]]", entry.body) for register in loads)
 
 
@@ -180,15 +181,18 @@ def prepare(
         static + dynamic_shared, code.local_bytes, code.shared_granule, grid_size, block_size,
         tuple(code.special_registers), int(checks), max(1, 1 if code.ordered_atomics else threads), budget, gaps.ctypes.data,
         len(gaps), 0)
-    return PreparedLaunch(record, code, grid_size, block_size, everything, (arguments, table, constants, gaps, code.code, code.ext))
+    keep = (arguments, table, constants, gaps, code.code, code.ext)
+    return PreparedLaunch(record, code, grid_size, block_size, everything, keep)
 
 
-def _specials(code: KernelCode, grid: tuple[int, int, int], block: tuple[int, int, int], dynamic: int, sm_count: int) -> dict[str, int]:
+def _specials(
+    code: KernelCode, grid: tuple[int, int, int], block: tuple[int, int, int], dynamic: int, sm_count: int,
+) -> dict[str, int]:
     values = {f"%ntid.{axis}": block[i] for i, axis in enumerate("xyz")}
     values |= {f"%nctaid.{axis}": grid[i] for i, axis in enumerate("xyz")}
     threads = block[0] * block[1] * block[2]
-    return values | {"%nwarpid": (threads + 31) // 32, "%smid": 0, "%nsmid": sm_count, "%gridid": 1, "%dynamic_smem_size": dynamic,
-                     "%total_smem_size": code.static_shared_bytes + dynamic}
+    return values | {"%nwarpid": (threads + 31) // 32, "%smid": 0, "%nsmid": sm_count, "%gridid": 1,
+                     "%dynamic_smem_size": dynamic, "%total_smem_size": code.static_shared_bytes + dynamic}
 
 
 @dataclass(frozen=True)
@@ -213,8 +217,8 @@ def run(
     `checks` looks for races and uninitialised reads of shared memory; bounds are always checked. The result does not depend
     on `threads`. Raises as `prepare`; MemoryError.
     """
-    launch = prepare(module, kernel, grid, block, packed_args, buffers, dynamic_shared=dynamic_shared, checks=checks, budget=budget,
-                     threads=threads, sm_count=sm_count)
+    launch = prepare(module, kernel, grid, block, packed_args, buffers, dynamic_shared=dynamic_shared, checks=checks,
+                     budget=budget, threads=threads, sm_count=sm_count)
     total = launch.grid[0] * launch.grid[1] * launch.grid[2]
     chosen = None if blocks is None else np.array(blocks, np.uint64)
     if chosen is not None and chosen.size and int(chosen.max()) >= total:

@@ -18,7 +18,7 @@ LOADS, STORES, ATOMICS = ("LOAD", "COPY_ASYNC", "FRAGMENT_LOAD"), ("STORE", "FRA
 
 @dataclass(frozen=True)
 class Traffic:
-    """Global accesses of one kind: warp-level requests, 32-byte sectors, the fewest sectors that could hold the bytes, bytes."""
+    """Global accesses of one kind: warp-level requests, 32-byte sectors, the fewest sectors for the bytes, bytes."""
 
     requests: int
     sectors: int

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluator.simulator.ptx_code import KernelCode
-from evaluator.simulator.ptx_lowering import integer
+from evaluator.simulator.ptx_instruction import integer
 from evaluator.simulator.ptx_module import ParsedModule, Unsupported, Variable, type_bytes
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class ModuleMemory:
         self._storage = np.zeros(end + 512, np.uint8)
         self._base = (self._storage.ctypes.data + 255) // 256 * 256
         self._unresolved: dict[str, str] = {}
-        for name, variable in self._variables.items():
+        for variable in self._variables.values():
             self._initialise(variable)
 
     def place(self, name: str) -> tuple[int, int]:
@@ -97,7 +97,8 @@ def fill_constants(
 
 
 def _constant_value(
-    kind: str, value: Any, width: int, arguments: NDArray[np.uint8], dynamic_base: int, specials: dict[str, int], memory: ModuleMemory,
+    kind: str, value: Any, width: int, arguments: NDArray[np.uint8], dynamic_base: int, specials: dict[str, int],
+    memory: ModuleMemory,
 ) -> Any:
     mask = (1 << 8 * width) - 1
     if kind == "parameter":

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 
 from evaluator.simulator.ptx_code import LaneOp, op_table
-from evaluator.simulator.ptx_lowering import Lowering, Op, integer, lowers
+from evaluator.simulator.ptx_instruction import Op, integer
+from evaluator.simulator.ptx_lowering import Lowering, lowers
 from evaluator.simulator.ptx_module import type_bytes
 
 UNTYPED = {"mov", "selp", "not", "and", "or", "xor", "cnot"}
 """Operations on bits: .u32, .s32 and .f32 are one."""
-PLAIN = ("add", "sub", "mul", "mad", "mul24", "mad24", "sad", "div", "rem", "abs", "neg", "min", "max", "fma", "rcp", "sqrt", "rsqrt",
-         "sin", "cos", "lg2", "ex2", "tanh", "testp", "copysign", "popc", "clz", "bfind", "brev", "bfe", "shf", "prmt", "dp4a",
-         "dp2a", "bmsk", "fns", "shl", "shr", "not", "and", "or", "xor", "cnot", "selp", "set", "cvt")
+PLAIN = ("add", "sub", "mul", "mad", "mul24", "mad24", "sad", "div", "rem", "abs", "neg", "min", "max", "fma", "rcp",
+         "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh", "testp", "copysign", "popc", "clz", "bfind", "brev", "bfe",
+         "shf", "prmt", "dp4a", "dp2a", "bmsk", "fns", "shl", "shr", "not", "and", "or", "xor", "cnot", "selp", "set",
+         "cvt")
 PERMUTE_MODES = ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
 _TYPE = re.compile(r"^(?:[usfb]|bf|tf|e\dm)\d+(?:x2)?$")
 

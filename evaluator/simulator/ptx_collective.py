@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from evaluator.simulator.ptx_code import NONE
-from evaluator.simulator.ptx_lowering import Lowering, Op, lowers
+from evaluator.simulator.ptx_instruction import Op
+from evaluator.simulator.ptx_lowering import Lowering, lowers
 from evaluator.simulator.ptx_module import type_bytes
 
 SHUFFLES = ("up", "down", "bfly", "idx")
@@ -69,7 +70,8 @@ def redux(low: Lowering, op: Op) -> None:
     if kind not in ("u32", "s32", "b32") or (what, kind[0]) not in REDUX:
         raise op.refuse()
     destination, source, members = low.register(op.operands[0]).offset, low.operand(op.operands[1]), low.operand(op.operands[2])
-    low.emit("REDUX", d=destination, a=source, b=members, flags=REDUX[what, kind[0]], reads=[source, members], writes=[destination])
+    low.emit("REDUX", d=destination, a=source, b=members, flags=REDUX[what, kind[0]], reads=[source, members],
+             writes=[destination])
 
 
 @lowers("match")
@@ -80,8 +82,8 @@ def match(low: Lowering, op: Op) -> None:
     width = type_bytes(op.take_type())
     destination, predicate = _pair(low, op.operands[0])
     source, members = low.operand(op.operands[1], width), low.operand(op.operands[2])
-    low.emit("MATCH", d=destination, a=source, b=members, c=predicate, size=width, flags=int(kind == "all"), reads=[source, members],
-             writes=[destination, predicate])
+    low.emit("MATCH", d=destination, a=source, b=members, c=predicate, size=width, flags=int(kind == "all"),
+             reads=[source, members], writes=[destination, predicate])
 
 
 @lowers("elect")

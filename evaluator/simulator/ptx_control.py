@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from evaluator.simulator.ptx_code import NONE
-from evaluator.simulator.ptx_lowering import Lowering, Op, integer, lowers
+from evaluator.simulator.ptx_instruction import Op, integer
+from evaluator.simulator.ptx_lowering import Lowering, lowers
 from evaluator.simulator.ptx_memory import call_slot
 
 BARRIER_KINDS = {"": 0, "arrive": 1, "popc": 2, "and": 3, "or": 4}

@@ -11,10 +11,20 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from evaluator.simulator.ptx_code import (
-    INSTRUCTION, NONE, SPECIAL_REGISTERS, Constant, KernelCode, op_table)
+from evaluator.simulator.ptx_code import INSTRUCTION, NONE, SPECIAL_REGISTERS, Constant, KernelCode, op_table
+from evaluator.simulator.ptx_instruction import Op, integer, split_operands
 from evaluator.simulator.ptx_module import (
-    Function, LineTracker, ParsedModule, Statement, Unsupported, Variable, parameter_offsets, parse_variable, statements, type_bytes)
+    Function,
+    LineTracker,
+    ParsedModule,
+    Statement,
+    Unsupported,
+    Variable,
+    parameter_offsets,
+    parse_variable,
+    statements,
+    type_bytes,
+)
 
 SHARED_GAP = 128
 """Bytes between __shared__ arrays; a multiple of the 32 banks, so bank conflicts are those of the packed layout."""
@@ -26,47 +36,6 @@ LAUNCH_SPECIALS = {"%ntid.x", "%ntid.y", "%ntid.z", "%nctaid.x", "%nctaid.y", "%
 _INTEGER = re.compile(r"^-?(0[xX][0-9a-fA-F]+|\d+)U?$")
 
 
-@dataclass
-class Op:
-    """One instruction: `opcode.modifiers operands`."""
-
-    text: str
-    opcode: str
-    modifiers: list[str]
-    operands: list[str]
-    line: int
-    name: str
-    """Opcode with modifiers, as written."""
-
-    @property
-    def type(self) -> str:
-        """The last modifier, PTX's operation type."""
-        return self.modifiers[-1] if self.modifiers else ""
-
-    def take(self, *names: str) -> str:
-        """Removes and returns the first of `names` that is present; "" if none is."""
-        for name in names:
-            if name in self.modifiers:
-                self.modifiers.remove(name)
-                return name
-        return ""
-
-    def take_type(self) -> str:
-        """Removes and returns the last modifier."""
-        if not self.modifiers:
-            raise self.refuse()
-        return self.modifiers.pop()
-
-    def refuse(self, why: str = "") -> Unsupported:
-        """The refusal of this instruction."""
-        return Unsupported(f"PTX instruction `{self.name}`{': ' + why if why else ''}", self.line or None)
-
-    def expect(self, count: int, most: int | None = None) -> None:
-        """Refuses an unexpected number of operands."""
-        if not count <= len(self.operands) <= (count if most is None else most):
-            raise self.refuse(f"{len(self.operands)} operands")
-
-
 LOWERINGS: dict[str, Callable[[Lowering, Op], None]] = {}
 
 
@@ -76,21 +45,6 @@ def lowers(*opcodes: str) -> Callable[[Callable[[Lowering, Op], None]], Callable
         LOWERINGS.update(dict.fromkeys(opcodes, function))
         return function
     return register
-
-
-def split_operands(text: str) -> list[str]:
-    """Splits at commas outside of braces, brackets and parentheses."""
-    parts, depth, current = [], 0, ""
-    for character in text:
-        depth += (character in "{[(") - (character in "}])")
-        if character == "," and depth == 0:
-            parts.append(current.strip())
-            current = ""
-        else:
-            current += character
-    if current.strip():
-        parts.append(current.strip())
-    return parts
 
 
 @dataclass
@@ -172,7 +126,8 @@ class Lowering:
             code[name] = [record[name] for record in self.records]
         return KernelCode(
             self.entry.name, code, np.array([*self.ext, 0], np.int32), self.constants, self.constant_bytes,
-            (self.register_bytes + 255) // 256 * 256, self.special_registers, self.shared_end, self.static_shared, self.shared_gaps,
+            (self.register_bytes + 255) // 256 * 256, self.special_registers, self.shared_end, self.static_shared,
+            self.shared_gaps,
             self.dynamic_align, (self.local_bytes + 15) // 16 * 16, self.shared_granule,
             max((self.parameter_offsets[p.name] + p.nbytes for p in self.entry.parameters), default=0), self.ordered_atomics,
             self.reads, self.writes)
@@ -202,7 +157,7 @@ class Lowering:
         for function, parameter, stored, line in self.call_stores:
             wanted = set(self.formal_slots.get(function, {}).get(parameter, {}))
             if not wanted <= stored:
-                raise Unsupported(f"{function} reads its argument {parameter} in other pieces than the caller wrote", line or None)
+                raise Unsupported(f"{function} reads its argument {parameter} in other pieces than the caller wrote", line)
         for function, pieces in self.formal_slots.items():
             for result in self.module.functions[function].returns if function in self.module.functions else ():
                 if not set(pieces.get(result.name, {})) <= self.result_stores.get((function, result.name), set()):
@@ -414,7 +369,9 @@ class Lowering:
             return self.immediate(0xFFFFFFFF if integer(text) else 0)
         return self.register(text).offset
 
-    def emit(self, opcode: str | int, *, reads: Iterable[int] = (), writes: Iterable[int] = (), **fields: int) -> dict[str, int]:
+    def emit(
+        self, opcode: str | int, *, reads: Iterable[int] = (), writes: Iterable[int] = (), **fields: int,
+    ) -> dict[str, int]:
         """Appends a record; fields not given are absent operands or zero."""
         record = dict.fromkeys(("d", "a", "b", "c", "predicate"), NONE) | dict.fromkeys(
             ("predicate_negated", "target", "size", "space", "flags", "ext", "imm"), 0)
@@ -453,17 +410,9 @@ class Lowering:
         self.label_uses.append((resolve, (function or self.scope.function.name, label), self.line))
 
 
-def integer(text: str) -> int:
-    """A PTX integer literal: decimal, 0x hexadecimal, 0 octal, optional U."""
-    text = text.rstrip("U")
-    sign = -1 if text.startswith("-") else 1
-    digits = text.lstrip("-")
-    if re.fullmatch(r"0[0-7]+", digits):
-        return sign * int(digits, 8)
-    return sign * int(digits, 0)
-
-
 def lower_kernel(module: ParsedModule, name: str) -> KernelCode:
     """Lowers one entry of `module`. Raises Unsupported, KeyError for an unknown entry."""
-    from evaluator.simulator import ptx_arithmetic, ptx_collective, ptx_control, ptx_matrix, ptx_memory  # noqa: F401 they register
+    # Importing the families registers them; they import this module.
+    from evaluator.simulator import ptx_arithmetic, ptx_collective, ptx_control, ptx_matrix, ptx_memory  # noqa: F401
+
     return Lowering(module, module.entries[name]).run()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from evaluator.simulator.ptx_code import ADDRESS_64, COLUMN_MAJOR, GENERIC, NONE, ROLE_SHIFT, SHARED, TRANSPOSED
-from evaluator.simulator.ptx_lowering import Lowering, Op, lowers
+from evaluator.simulator.ptx_instruction import Op
+from evaluator.simulator.ptx_lowering import Lowering, lowers
 from evaluator.simulator.ptx_memory import note_granule, take_space
 
 TYPES = {"f16": 0, "bf16": 1, "tf32": 2, "s8": 3, "u8": 4}
@@ -82,8 +83,8 @@ def _wmma_memory(low: Lowering, op: Op, action: str, dims: tuple[int, int, int])
     note_granule(low, space, FRAGMENT_TYPES[kind])
     flags = (COLUMN_MAJOR if column_major else 0) | (ADDRESS_64 if is_64 else 0) | ROLES[role] << ROLE_SHIFT
     used = registers[:rows * columns * FRAGMENT_TYPES[kind] // 128]
-    low.emit("FRAGMENT_LOAD" if action == "load" else "FRAGMENT_STORE", a=base, imm=offset, size=FRAGMENT_TYPES[kind], vec=len(used),
-             space=space, flags=flags, ext=low.extend([*used, leading, rows, columns]),
+    low.emit("FRAGMENT_LOAD" if action == "load" else "FRAGMENT_STORE", a=base, imm=offset, size=FRAGMENT_TYPES[kind],
+             vec=len(used), space=space, flags=flags, ext=low.extend([*used, leading, rows, columns]),
              reads=[base, leading] + ([] if action == "load" else used), writes=used if action == "load" else ())
 
 

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from evaluator.simulator.ptx_code import (
-    ADDRESS_64, ATOMIC_OP_SHIFT, ATOMIC_TYPE_SHIFT, GENERIC, GLOBAL, LOCAL, NON_COHERENT, NONE, ORDERED, SHARED, SIGNED, VOLATILE,
-    WIDE_SHIFT)
-from evaluator.simulator.ptx_lowering import Lowering, Op, integer, lowers
+    ADDRESS_64,
+    ATOMIC_OP_SHIFT,
+    ATOMIC_TYPE_SHIFT,
+    GENERIC,
+    GLOBAL,
+    LOCAL,
+    NON_COHERENT,
+    NONE,
+    ORDERED,
+    SHARED,
+    SIGNED,
+    VOLATILE,
+    WIDE_SHIFT,
+)
+from evaluator.simulator.ptx_instruction import Op, integer
+from evaluator.simulator.ptx_lowering import Lowering, lowers
 from evaluator.simulator.ptx_module import Unsupported, type_bytes
 
 SPACES = {"global": GLOBAL, "const": GLOBAL, "shared": SHARED, "shared::cta": SHARED, "local": LOCAL}
 SCOPES = ("cta", "gpu", "sys")
 ORDERS = ("relaxed", "acquire", "release", "acq_rel", "sc", "weak")
 CACHE_HINTS = ("ca", "cg", "cs", "cv", "lu", "wb", "wt")
-EVICTION = ("L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate", "L2::evict_normal",
-            "L2::evict_first", "L2::evict_last")
+EVICTION = ("L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate",
+            "L2::evict_normal", "L2::evict_first", "L2::evict_last")
 PREFETCH = ("L2::64B", "L2::128B", "L2::256B")
 ATOMIC_OPS = ("add", "min", "max", "exch", "cas", "and", "or", "xor", "inc", "dec")
 ATOMIC_TYPES = {"f16": 3, "bf16": 4, "f16x2": 5, "bf16x2": 6}
@@ -85,9 +98,9 @@ def _access(low: Lowering, op: Op, opcode: str, data: str, place: str) -> None:
         flags |= 1 << WIDE_SHIFT + i if wide else 0
         registers.append(low.operand(name, 8 if wide else 4, kind))
     note_granule(low, space, size * vec)
-    data_use = {"writes": registers} if opcode == "LOAD" else {}
+    loading = opcode == "LOAD"
     low.emit(opcode, a=base, imm=offset, size=size, vec=vec, space=space, flags=flags | (ADDRESS_64 if is_64 else 0),
-             ext=low.extend(registers), reads=[base] if opcode == "LOAD" else [base, *registers], **data_use)
+             ext=low.extend(registers), reads=[base] if loading else [base, *registers], writes=registers if loading else ())
 
 
 def _parameter_place(op: Op, text: str) -> tuple[str, int]:
@@ -218,7 +231,8 @@ def convert_address(low: Lowering, op: Op) -> None:
     if op.take_type() not in ("u64", "b64") or space == GENERIC:
         raise op.refuse()
     source, destination = low.operand(op.operands[1], 8), low.register(op.operands[0]).offset
-    low.emit("FROM_GENERIC" if back else "TO_GENERIC", d=destination, a=source, space=space, reads=[source], writes=[destination])
+    low.emit("FROM_GENERIC" if back else "TO_GENERIC", d=destination, a=source, space=space, reads=[source],
+             writes=[destination])
 
 
 @lowers("isspacep")

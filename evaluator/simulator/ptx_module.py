@@ -17,7 +17,8 @@ _VARIABLE = re.compile(
     r"(?:\.ptr(?P<pointer>(?:\s+\.\w+)*?)(?:\s+\.align\s+\d+)?\s+)?(?P<name>[\w$]+)(?P<dimensions>(?:\s*\[\d*\])*)"
     r"(?:\s*=\s*(?P<initial>.*))?$", re.S)
 _TOKEN = re.compile(
-    r"\s*(?:\.loc\s+(?P<loc>[^\n]*)\n|(?P<brace>[{}])|(?P<label>[\w$]+)\s*:(?!:)|(?P<statement>(?:\"[^\"]*\"|[^;\"])+?);)", re.S)
+    r"\s*(?:\.loc\s+(?P<loc>[^\n]*)\n|(?P<brace>[{}])|(?P<label>[\w$]+)\s*:(?!:)|"
+    r"(?P<statement>(?:\"[^\"]*\"|[^;\"])+?);)", re.S)
 _LOC = re.compile(r"(\d+)\s+(\d+)\s+(\d+)(?:.*inlined_at\s+(\d+)\s+(\d+)\s+(\d+))?", re.S)
 _FILE = re.compile(r"^\s*\.file\s+(\d+)\s+\"([^\"]*)\"", re.M)
 _SECTION = re.compile(r"\.section\s+\S+\s*\{.*?\n\s*\}", re.S)
@@ -105,8 +106,9 @@ def parse_variable(text: str) -> Variable | None:
     for size in sizes:
         count *= size
     element = type_bytes(match["type"])
-    return Variable(match["space"], match["name"], match["type"], int(match["align"] or element * int(match["vector"] or 1)), count,
-                    (match["initial"] or "").strip(), "extern" in match["linkage"], match["pointer"] is not None)
+    align = int(match["align"] or element * int(match["vector"] or 1))
+    return Variable(match["space"], match["name"], match["type"], align, count, (match["initial"] or "").strip(),
+                    "extern" in match["linkage"], match["pointer"] is not None)
 
 
 def _parameters(text: str | None) -> list[Variable]:

@@ -38,10 +38,17 @@ void compare(AluTable& table, const std::string& name, const std::string& ftz, c
   table.add<SetWord<F, AsFloat>, U32, T, T>("set." + name + ftz + ".f32." + type, mode);
 }
 
+template <class F, class T>
+void compare_halves(AluTable& table, const std::string& name, const std::string& type) {
+  struct One { static uint32_t yes() { return std::is_same_v<T, F16> ? 0x3c00 : 0x3f80; } };
+  table.add<SetWord<F, One>, U32, T, T>("set." + name + "." + type + "." + type, FloatMode::KEEP_SUBNORMALS);
+}
+
 template <class F, class H>
 void compare_pairs(AluTable& table, const std::string& name, const std::string& type) {
   constexpr uint32_t one = std::is_same_v<H, Half> ? 0x3c00 : 0x3f80;
   table.add<SetPair<F, H, one>, U32, U32, U32>("set." + name + "." + type + "." + type, FloatMode::KEEP_SUBNORMALS);
+  compare_halves<F, std::conditional_t<std::is_same_v<H, Half>, F16, BF16>>(table, name, type.substr(0, type.size() - 2));
   table.add<SetPair<F, H, 0xffff>, U32, U32, U32>("set." + name + ".u32." + type, FloatMode::KEEP_SUBNORMALS);
 }
 

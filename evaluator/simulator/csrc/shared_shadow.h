@@ -22,6 +22,7 @@ constexpr uint32_t SEVERAL = 1u << 11;    // reads: more than one warp; writes: 
 constexpr uint32_t ATOMIC_ACCESS = 1u << 12;
 constexpr uint32_t IN_FLIGHT = 1u << 13;
 constexpr uint32_t GAP = 1u << 14;        // between two arrays
+constexpr uint32_t STATE = INITIALISED | IN_FLIGHT | GAP;
 constexpr uint32_t CLOCK_SHIFT = 15, CLOCK_LIMIT = (1u << 17) - 2;
 
 inline uint32_t record(uint32_t clock, const Warp& w, int lane) {
@@ -80,19 +81,32 @@ inline void shadow_warp_sync(Warp& w) {
 
 class ShadowCheck {
  public:
-  ShadowCheck(Warp& w, const Instruction& in) : w_(w), in_(in), s_(w.block->shadow), granule_(w.worker->launch->shared_granule) {}
+  ShadowCheck(Warp& w, const Instruction& in) : w_(w), in_(in), s_(w.block->shadow), shift_(__builtin_ctz(w.worker->launch->shared_granule)) {}
 
   void load(uint32_t lanes, const uint64_t* offsets, int bytes) {
-    if (lanes == ~0u && bytes == granule_ && load_in_a_row(offsets)) return;
-    for_lanes(lanes, [&](int lane) { each_granule(offsets[lane], bytes, [&](uint32_t g) { load_one(g, lane); }); });
+    const int granules = bytes >> shift_;
+    if (lanes == ~0u && granules == 1 && load_in_a_row(offsets)) return;
+    switch (granules) {
+      case 1: load_rows<1>(lanes, offsets); break;
+      case 2: load_rows<2>(lanes, offsets); break;
+      case 4: load_rows<4>(lanes, offsets); break;
+      case 8: load_rows<8>(lanes, offsets); break;
+      default: load_rows<16>(lanes, offsets);
+    }
   }
   // `data(lane)` points at the bytes about to be stored.
   template <class Data>
   void store(uint32_t lanes, const uint64_t* offsets, int bytes, Data data) {
+    bool quiet = true;
     for_lanes(lanes, [&](int lane) {
-      const char* now = w_.block->shared + offsets[lane];
-      const bool changes = std::memcmp(now, data(lane), bytes) != 0;
-      each_granule(offsets[lane], bytes, [&](uint32_t g) { store_one(g, lane, changes); });
+      each_granule(offsets[lane], bytes, [&](uint32_t g) { quiet &= quiet_store(s_.write[g], s_.read[g]); });
+    });
+    for_lanes(lanes, [&](int lane) {
+      const bool changes = !quiet && std::memcmp(w_.block->shared + offsets[lane], data(lane), bytes) != 0;
+      each_granule(offsets[lane], bytes, [&](uint32_t g) {
+        if (quiet) s_.write[g] = mine(lane);
+        else store_one(g, lane, changes);
+      });
     });
   }
   void atomic(uint32_t lanes, const uint64_t* offsets, int bytes) {
@@ -114,21 +128,47 @@ class ShadowCheck {
   Warp& w_;
   const Instruction& in_;
   SharedShadow& s_;
-  int granule_;
+  int shift_;  // log2 of the granule
 
   template <class F>
   void each_granule(uint64_t offset, int bytes, F f) {
-    const uint32_t first = static_cast<uint32_t>(offset / granule_), last = static_cast<uint32_t>((offset + bytes - 1) / granule_);
+    const auto first = static_cast<uint32_t>(offset >> shift_), last = static_cast<uint32_t>((offset + bytes - 1) >> shift_);
     for (uint32_t g = first; g <= last; g++) f(g);
+  }
+
+  // Each lane reads N granules in a row. Lanes that repeat the offset of the lane before add nothing.
+  template <int N>
+  void load_rows(uint32_t lanes, const uint64_t* offsets) {
+    const uint32_t limit = s_.barrier_clock << shadow::CLOCK_SHIFT;
+    uint32_t trouble = 0, different = lanes;
+    for (int l = 1; l < 32; l++) different &= ~(static_cast<uint32_t>((lanes >> (l - 1) & 1) && offsets[l] == offsets[l - 1]) << l);
+    for_lanes(different, [&](int lane) {
+      const uint32_t* written = &s_.write[offsets[lane] >> shift_];
+      for (int i = 0; i < N; i++)
+        trouble |= static_cast<uint32_t>(written[i] >= limit) | ((written[i] & shadow::STATE) ^ shadow::INITIALISED);
+    });
+    if (trouble)
+      for_lanes(lanes, [&](int lane) {
+        for (int i = 0; i < N; i++) check_load(static_cast<uint32_t>(offsets[lane] >> shift_) + i, lane);
+      });
+    for_lanes(different, [&](int lane) {
+      const uint32_t record = mine(lane), who = shadow::warp_of(record);
+      uint32_t* read = &s_.read[offsets[lane] >> shift_];
+      for (int i = 0; i < N; i++) {
+        const uint32_t before = read[i];
+        const bool others = (before >= limit) & ((shadow::warp_of(before) != who) | ((before & shadow::SEVERAL) != 0));
+        read[i] = record | (others ? shadow::SEVERAL : 0);
+      }
+    });
   }
 
   // 32 lanes reading one granule, or 32 granules in a row, that an earlier epoch initialised: nothing to look at lane by lane.
   bool load_in_a_row(const uint64_t* offsets) {
-    const uint32_t first = static_cast<uint32_t>(offsets[0] / granule_);
+    const auto first = static_cast<uint32_t>(offsets[0] >> shift_);
     uint64_t same = 0, row = 0;
     for (int l = 0; l < 32; l++) {
       same |= offsets[l] ^ offsets[0];
-      row |= offsets[l] ^ (offsets[0] + static_cast<uint64_t>(l) * granule_);
+      row |= offsets[l] ^ (offsets[0] + (static_cast<uint64_t>(l) << shift_));
     }
     if (same && row) return false;
     const int count = same ? 32 : 1;
@@ -138,14 +178,14 @@ class ShadowCheck {
     uint32_t trouble = 0;
     for (int i = 0; i < count; i++)
       trouble |= static_cast<uint32_t>(write[i] >= limit) |
-                 static_cast<uint32_t>((write[i] & (shadow::INITIALISED | shadow::IN_FLIGHT | shadow::GAP)) != shadow::INITIALISED);
+                 static_cast<uint32_t>((write[i] & shadow::STATE) != shadow::INITIALISED);
     if (trouble) return false;
-    const uint32_t mine = shadow::record(s_.clock, w_, 0);
-    const uint32_t who = mine >> shadow::LANE_BITS & 31;
+    const uint32_t record = mine(0);
+    const uint32_t who = shadow::warp_of(record);
     for (int i = 0; i < count; i++) {
       const uint32_t before = read[i];
       const bool others = before >= limit && ((before >> shadow::LANE_BITS & 31) != who || (before & shadow::SEVERAL));
-      read[i] = others ? mine | shadow::SEVERAL : mine;
+      read[i] = others ? record | shadow::SEVERAL : record;
     }
     return true;
   }
@@ -153,28 +193,40 @@ class ShadowCheck {
   bool recent(uint32_t r) const { return r != 0 && shadow::clock_of(r) >= s_.barrier_clock; }
   bool by_other_warp(uint32_t r) const { return shadow::warp_of(r) != static_cast<uint32_t>(w_.id & 31); }
 
-  void load_one(uint32_t g, int lane) {
+  uint32_t mine(int lane) const {
+    return shadow::record(s_.clock, w_, lane) | (in_.flags & ORDERED ? shadow::ATOMIC_ACCESS : 0);
+  }
+
+  // Nothing to report, whichever lane it is: no other warp touched the granule since the last barrier.
+  bool quiet_store(uint32_t written, uint32_t was_read) const {
+    const bool foreign_write = recent(written) && by_other_warp(written);
+    const bool foreign_read = recent(was_read) && (by_other_warp(was_read) || (was_read & shadow::SEVERAL));
+    return !(foreign_write | foreign_read | static_cast<bool>(written & shadow::GAP));
+  }
+
+  void check_load(uint32_t g, int lane) {
     const uint32_t written = s_.write[g];
-    const bool ordered = in_.flags & ORDERED;
-    if (written & shadow::GAP) return gap(g, lane, "read");
-    if (written & shadow::IN_FLIGHT) race(g, lane, written, "reads bytes that a cp.async still copies: wait for its group first");
-    else if (!(written & shadow::INITIALISED)) uninitialised(g, lane);
-    else if (recent(written) && !(written & shadow::SEVERAL) && !(ordered && (written & shadow::ATOMIC_ACCESS))) {
+    if (written & shadow::GAP) gap(g, lane, "read");
+    if (written & shadow::IN_FLIGHT) {
+      race(g, lane, written, "reads bytes that a cp.async still copies: wait for its group first");
+    } else if (!(written & shadow::INITIALISED)) {
+      uninitialised(g, lane);
+    } else if (recent(written) && !(written & shadow::SEVERAL) && !(in_.flags & ORDERED && written & shadow::ATOMIC_ACCESS)) {
       if (by_other_warp(written)) race(g, lane, written, "reads what another warp wrote since the last __syncthreads()");
-      else if (shadow::lane_of(written) != static_cast<uint32_t>(lane) && shadow::clock_of(written) >= w_.sync_clock &&
-               !(in_.flags & (VOLATILE | ORDERED)) && !(written & shadow::ATOMIC_ACCESS))
-        hazard(g, lane, written);
+      else if (unsynchronised_in_warp(written, lane)) hazard(g, lane, written);
     }
-    const uint32_t before = s_.read[g];
-    const bool others = recent(before) && (by_other_warp(before) || (before & shadow::SEVERAL));
-    s_.read[g] = shadow::record(s_.clock, w_, lane) | (others ? shadow::SEVERAL : 0) | (ordered ? shadow::ATOMIC_ACCESS : 0);
+  }
+
+  bool unsynchronised_in_warp(uint32_t written, int lane) const {
+    return shadow::lane_of(written) != static_cast<uint32_t>(lane) && shadow::clock_of(written) >= w_.sync_clock &&
+           !(in_.flags & (VOLATILE | ORDERED)) && !(written & shadow::ATOMIC_ACCESS);
   }
 
   void store_one(uint32_t g, int lane, bool changes) {
     const uint32_t written = s_.write[g], was_read = s_.read[g];
     const bool ordered = in_.flags & ORDERED;
-    uint32_t mine = shadow::record(s_.clock, w_, lane) | (ordered ? shadow::ATOMIC_ACCESS : 0);
-    if (written & shadow::GAP) return gap(g, lane, "written");
+    uint32_t record = mine(lane);
+    if (written & shadow::GAP) gap(g, lane, "written");
     const bool foreign_write = recent(written) && by_other_warp(written) && !(ordered && (written & shadow::ATOMIC_ACCESS));
     if (changes) {
       const bool foreign_read = recent(was_read) && (by_other_warp(was_read) || (was_read & shadow::SEVERAL)) &&
@@ -182,14 +234,14 @@ class ShadowCheck {
       if (foreign_write) race(g, lane, written, "overwrites what another warp wrote since the last __syncthreads()");
       else if (foreign_read) race(g, lane, was_read, "overwrites what another warp read since the last __syncthreads()");
     } else if (foreign_write) {
-      mine |= shadow::SEVERAL;
+      record |= shadow::SEVERAL;
     }
-    s_.write[g] = mine;
+    s_.write[g] = record;
   }
 
   void atomic_one(uint32_t g, int lane) {
     const uint32_t written = s_.write[g];
-    if (written & shadow::GAP) return gap(g, lane, "updated");
+    if (written & shadow::GAP) gap(g, lane, "updated");
     if (!(written & shadow::INITIALISED)) uninitialised(g, lane);
     if (recent(written) && by_other_warp(written) && !(written & shadow::ATOMIC_ACCESS))
       race(g, lane, written, "updates atomically what another warp stored since the last __syncthreads()");
@@ -200,7 +252,7 @@ class ShadowCheck {
     Finding f = finding_at(w_, pc_of(w_, in_), lane);
     f.kind = kind;
     f.error = error;
-    f.offset = static_cast<int64_t>(g) * granule_;
+    f.offset = static_cast<int64_t>(g) << shift_;
     return f;
   }
   bool known(FindingKind kind) const { return w_.worker->findings.has(kind, pc_of(w_, in_)); }
