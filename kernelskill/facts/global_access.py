@@ -21,7 +21,6 @@ FAR = 100_000
 """Elements: a larger distance is a different row."""
 _SIZE = 1_000_003
 _GRID = (97, 89, 83)
-_DEEPEST = 12
 _POINTER_WORD = re.compile(r"[A-Za-z_]\w*")
 _DEREFERENCE = re.compile(r"\*\s*(?:reinterpret_cast\s*<[^<>]*>\s*\(|\(\s*(?:const\s+)?\w+\s*\*\s*\))\s*\(?\s*&?\s*$")
 _POINTER_SUM = re.compile(r"(?<![\w)\]])\s*\*\s*(?:reinterpret_cast\s*<[^<>]*>\s*)?\(")
@@ -185,22 +184,25 @@ class GlobalAccesses:
 
     def address(self, access: Access, thread: Thread) -> int | None:
         """The access's offset in elements for the thread; None where the text does not show it."""
-        return evaluate(f"({access.pointer}) + ({access.index})", lambda name: self._resolve(name, thread, access.start, 0))
+        known: dict[tuple[str, int], int | None] = {}
+        return evaluate(f"({access.pointer}) + ({access.index})", lambda name: self._resolve(name, thread, access.start, known))
 
-    def _resolve(self, name: str, thread: Thread, position: int, depth: int) -> int | None:
+    def _resolve(self, name: str, thread: Thread, position: int, known: dict[tuple[str, int], int | None]) -> int | None:
         """The value that `name` has at `position` of the text, every loop in its first iteration."""
         builtin, _, axis = name.partition(".")
         if axis in ("x", "y", "z"):
             values = {"threadIdx": thread.index, "blockIdx": thread.block_index, "blockDim": thread.block, "gridDim": _GRID}
             return values[builtin]["xyz".index(axis)] if builtin in values else None
         local = self.scope.declared(name, position)
-        if local is not None and depth < _DEEPEST:
+        if local is None:
+            return 0 if name in self.pointers else {**self._sizes, "warpSize": 32, **self.scope.constants}.get(name)
+        place = (name, local.start)
+        if place not in known:
+            known[place] = None  # what a definition that comes back to itself gets
             # A name in its own initialiser means an outer variable: look before the declaration.
-            return evaluate(local.value or self._first_value(name, position),
-                            lambda word: self._resolve(word, thread, local.start - (word == name), depth + 1))
-        if name in self.pointers:
-            return 0
-        return {**self._sizes, "warpSize": 32, **self.scope.constants}.get(name)
+            known[place] = evaluate(local.value or self._first_value(name, position),
+                                    lambda word: self._resolve(word, thread, local.start - (word == name), known))
+        return known[place]
 
     def _first_value(self, name: str, position: int) -> str:
         """What the loop around `position` that counts with `name` starts it with."""

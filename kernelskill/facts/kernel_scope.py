@@ -29,8 +29,8 @@ _DECLARATOR = re.compile(r"^\s*(?P<stars>[*&\s]*(?:const\s+)?(?:__restrict__\s+)
 _INTEGERS = re.compile(r"\b(?:unsigned|long|int|short|size_t|ptrdiff_t|u?int(?:8|16|32|64)_t|u?int[24]|bool)\b")
 _ASM = re.compile(r"\basm\s*(?:volatile|__volatile__)?\s*\(")
 _CALL = r"(?<![\w.])({names})\s*(<[^<>;(){{}}]*>)?\s*\("
-_MOST_INLINED = 200_000
-_DEEPEST = 8
+_MOST_INLINED = 60_000
+"""Characters that called functions may add to a kernel's text; calls beyond that stay calls."""
 
 
 @dataclass(frozen=True)
@@ -108,24 +108,28 @@ class KernelScope:
     @cached_property
     def text(self) -> str:
         """The kernel's body with every called device function's body put behind its call, arguments bound by name."""
-        return self._inline(_substituted(self.kernel.body, self.template), 0)
+        return self._inline(_substituted(self.kernel.body, self.template), frozenset(), _MOST_INLINED)
 
-    def _inline(self, body: str, depth: int) -> str:
-        names = [n for n in self.cuda.device_functions if n in body]
-        if not names or depth > _DEEPEST:
+    def _inline(self, body: str, active: frozenset[str], room: int) -> str:
+        """`active`: the functions being put in place, which are not put into themselves."""
+        names = [name for name in self.cuda.device_functions if name in body and name not in active]
+        if not names:
             return body
         pattern = re.compile(_CALL.format(names="|".join(map(re.escape, names))))
-        parts, position, size = [], 0, len(body)
+        parts, position = [], 0
         for match in pattern.finditer(body):
             close = closing(body, match.end() - 1)
-            if close < 0 or match.start() < position or size > _MOST_INLINED:
+            if close < 0 or match.start() < position:
                 continue
             function = self.cuda.device_functions[match[1]]
             values = split_top_level(match[2][1:-1]) if match[2] else []
             inner = _substituted(function.body, dict(zip(function.template_parameters, values, strict=False)))
-            inner = self._inline(_bound(function, inner, split_top_level(body[match.end() : close])), depth + 1)
+            inner = _bound(function, inner, split_top_level(body[match.end() : close]))
+            if len(inner) > room:
+                continue
+            inner = self._inline(inner, active | {function.name}, room - len(inner))
             parts += [body[position : close + 1], inner]
-            position, size = close + 1, size + len(inner)
+            position, room = close + 1, room - len(inner)
         return "".join([*parts, body[position:]])
 
     @cached_property

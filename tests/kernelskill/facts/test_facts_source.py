@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 from source_kernels import ABSENT, read_cases
 
@@ -127,3 +129,31 @@ def test_what_the_source_does_not_show_is_absent():
     two = SOLUTION.replace("def never", "    kernel((1,), (64,), (x, y, 3))\n\n\ndef never")
     assert "block_threads" not in source_facts(two)
     assert "uses_shared_memory" not in source_facts(SOLUTION, kernel="")
+
+
+def test_recursion_and_definitions_that_go_round_are_survived():
+    cuda = """
+__device__ float f(float v) { return v > 1.0f ? f(v / 2.0f) + f(v / 3.0f) : g(v) + g(v + 1.0f); }
+__device__ float g(float v) { return f(v) + f(v); }
+extern "C" __global__ void k(const float* x, float* y, int n) {
+    int a = b + b, b = c + c, c = a + a;
+    y[a] = f(x[threadIdx.x]);
+}
+"""
+    table = FactTable()
+    add_kernel_features(table, CudaText(cuda), "k", (), (256, 1, 1), "")
+    assert table.value("loop_stride_columns") is False
+
+
+def test_damaged_source_gives_fewer_facts_and_no_error():
+    """Generated code may be cut off or malformed anywhere; the compiler says so, the scanner must not fall over it."""
+    random = Random(7)
+    for case in CASES:
+        for _ in range(6):
+            start = random.randrange(len(case.cuda))
+            text = random.choice(
+                [case.cuda[:start], case.cuda[:start] + random.choice("(){}[];<>*&=\"'/#") + case.cuda[start:]]
+            )
+            cuda = CudaText(text)
+            for kernel in cuda.kernels:
+                add_kernel_features(FactTable(), cuda, kernel, case.options, case.block, case.family)
