@@ -54,7 +54,7 @@ def _structure_difference(expected: Any, got: Any, path: str) -> tuple[str, str]
         if set(expected) != set(got):
             return path, f"{path}: the reference returns the keys {sorted(expected)}, the solution {sorted(got)}."
         pairs = [(expected[key], got[key], f"{path}[{key!r}]") for key in expected]
-    elif isinstance(expected, tuple):
+    elif isinstance(expected, (tuple, list)):
         pairs = [(e, g, f"{path}[{i}]") for i, (e, g) in enumerate(zip(expected, got, strict=True))]
     else:
         return None
@@ -64,7 +64,7 @@ def _structure_difference(expected: Any, got: Any, path: str) -> tuple[str, str]
 def _kind(node: Any) -> str:
     if isinstance(node, Mapping):
         return "a dict"
-    if isinstance(node, tuple):
+    if isinstance(node, (tuple, list)):
         return f"a tuple of {len(node)}"
     return "an array" if isinstance(node, (Leaf, Expected)) else type(node).__name__
 

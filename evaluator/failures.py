@@ -77,6 +77,9 @@ def _recognised(error: BaseException, place: str) -> Failure | None:
             finding = finding.model_copy(update={"kind": "input_modified"})
         status = Status.UNSUPPORTED if finding.kind == "unsupported" else Status.RUNTIME_ERROR
         return Failure(status, place + _located(finding), findings=(finding,))
+    if kind == "GuardError":
+        log = str(getattr(error, "log", error))
+        return Failure(Status.REJECTED, place + "the CUDA source or an option was refused: " + _first_error(log), log)
     if kind in ("CompileException", "CompileError"):
         log = str(getattr(error, "log", "") or error)
         return Failure(Status.COMPILE_ERROR, place + "the CUDA source does not compile: " + _first_error(log), log)

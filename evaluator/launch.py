@@ -9,6 +9,7 @@ import numpy as np
 
 from evaluator.channel import Channel, Closed
 from evaluator.compile import Compiled
+from evaluator.cuda_hook import watch
 from evaluator.failures import ContractBroken, failure_of
 from evaluator.solutions import How, Solution, load_solution
 from evaluator.trees import Leaf, WireError, leaves
@@ -21,10 +22,12 @@ SPOILED_BLOCKS = 4
 class Host:
     """Answers the judge's messages about one solution."""
 
-    def __init__(self, request: Request, session: Any) -> None:
+    def __init__(self, request: Request, session: Any, compiled: list[Compiled]) -> None:
         self.request = request
         self.session = session
         """The stand-in's session; None on a GPU."""
+        self.compiled = compiled
+        """Every module compiled so far; it grows."""
         self.solution: Solution | None = None
         self._reported = 0
         self._compiled = 0
@@ -96,21 +99,21 @@ class Host:
 
     def _seen(self) -> dict[str, Any]:
         """What the stand-in noticed since the last reply."""
-        if self.session is None:
-            return {"findings": [], "library_calls": [], "modules": [], "cubins": ()}
-        fresh = self.session.findings[self._reported:]
-        self._reported += len(fresh)
-        calls = [[call.name, call.place.line if call.place else None, call.count] for call in self.session.library_calls]
-        compiled = self.session.compiled[self._compiled:]
+        compiled = self.compiled[self._compiled:]
         self._compiled += len(compiled)
         modules, cubins = _modules(compiled)
+        fresh, calls = [], []
+        if self.session is not None:
+            fresh = self.session.findings[self._reported:]
+            self._reported += len(fresh)
+            calls = [[call.name, call.place.line if call.place else None, call.count] for call in self.session.library_calls]
         return {"findings": _dumped(fresh), "library_calls": calls, "modules": modules, "cubins": cubins}
 
 
 def serve(channel: Channel, request: Request, stage: Literal["verify", "profile"]) -> None:
     """Answers messages until the judge hangs up. A failure is an answer too."""
     host: Host | None = None
-    session: Any = None
+    session, compiled = None, []  # type: Any, list[Compiled]
     while True:
         try:
             message = channel.receive()
@@ -118,31 +121,34 @@ def serve(channel: Channel, request: Request, stage: Literal["verify", "profile"
             return
         try:
             if host is None:
-                session = _session(request, stage)
-                host = Host(request, session)
+                session, compiled = _prepare(request, stage)
+                host = Host(request, session, compiled)
             channel.send(host.handle(message))
         except Closed:
             return
         except WireError as error:
-            channel.send(_failed(ContractBroken(str(error)), request, session))
+            channel.send(_failed(ContractBroken(str(error)), request, session, compiled))
         except BaseException as error:
-            channel.send(_failed(error, request, session))
+            channel.send(_failed(error, request, session, compiled))
 
 
-def _failed(error: BaseException, request: Request, session: Any) -> dict[str, Any]:
-    seen, compiled = (session.findings, session.compiled) if session is not None else ([], [])
+def _failed(error: BaseException, request: Request, session: Any, compiled: list[Compiled]) -> dict[str, Any]:
+    seen = session.findings if session is not None else []
     modules, cubins = _modules(compiled)
     return {"data": {"cubins": cubins}, "modules": modules, "failure": failure_of(error, request.solution, seen).to_dict()}
 
 
-def _session(request: Request, stage: Literal["verify", "profile"]) -> Any:
+def _prepare(request: Request, stage: Literal["verify", "profile"]) -> tuple[Any, list[Compiled]]:
+    """Makes `cupy` ready: the stand-in, or the real one watched. (Session or None, the growing list of compiled modules)."""
     if request.mode == "cuda":
-        return None
+        import cupy
+
+        return None, watch(cupy, request.device.arch)
     from evaluator.simulator import standin
 
     session = standin.Session(device=request.device, mode=stage, solution_file=request.solution)
     standin.install(session)
-    return session
+    return session, session.compiled
 
 
 def _dumped(values: Iterable[Frozen]) -> list[Any]:

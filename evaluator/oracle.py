@@ -46,7 +46,7 @@ class Problem:
 
     inputs: Mapping[str, Any]
     """Positional arguments in order, by name: Leaf or plain numbers."""
-    init: tuple[Any, ...] = ()
+    init: Any = ()
     """KernelBench: arguments of the model's constructor."""
     state: Mapping[str, Leaf] = field(default_factory=dict)
     """KernelBench: the model's parameters and buffers by name."""

@@ -76,7 +76,7 @@ class KernelBenchOracle(Oracle):
             names = [*self._parameter_names, *(f"input{i}" for i in range(len(self._parameter_names), len(inputs)))]
             named = {name: map_leaves(as_leaf, value) for name, value in zip(names, inputs, strict=False)}
             state = {name: as_leaf(value.detach().clone()) for name, value in model.state_dict().items()}
-            return Problem(named, tuple(map_leaves(as_leaf, value) for value in init), state)
+            return Problem(named, map_leaves(as_leaf, init), state)
         except MemoryError:
             raise
         except Exception as error:

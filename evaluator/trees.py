@@ -82,11 +82,12 @@ def leaves(tree: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def map_leaves(function: Callable[[Any], Any], tree: Any) -> Any:
-    """The same tree with `function` applied to every leaf; lists and tuples both become tuples."""
+    """The same tree with `function` applied to every leaf; named tuples become tuples."""
     if isinstance(tree, Mapping):
         return {key: map_leaves(function, child) for key, child in tree.items()}
     if isinstance(tree, (tuple, list)):
-        return tuple(map_leaves(function, child) for child in tree)
+        children = [map_leaves(function, child) for child in tree]
+        return children if isinstance(tree, list) else tuple(children)
     return function(tree)
 
 
@@ -110,7 +111,7 @@ def pack(tree: Any) -> tuple[Any, list[Array]]:
         if isinstance(node, Mapping):
             return {"map": [[str(key), describe(child)] for key, child in node.items()]}
         if isinstance(node, (tuple, list)):
-            return {"seq": [describe(child) for child in node]}
+            return {"list" if isinstance(node, list) else "tuple": [describe(child) for child in node]}
         if node is None or isinstance(node, (bool, int, float, str)):
             return {"plain": node}
         raise WireError(f"a value of type {type(node).__name__} cannot be sent")
@@ -138,8 +139,9 @@ def unpack(description: Any, payload: bytes | bytearray | memoryview) -> Any:
             return Leaf(array, dtype, source)
         if kind == "map":
             return {key: build(child) for key, child in value}
-        if kind == "seq":
-            return tuple(build(child) for child in value)
+        if kind in ("list", "tuple"):
+            children = [build(child) for child in value]
+            return children if kind == "list" else tuple(children)
         return value
 
     return build(description)
@@ -154,7 +156,7 @@ def _described(node: Any) -> Iterator[list[Any]]:
     elif kind == "map":
         for _, child in value:
             yield from _described(child)
-    elif kind == "seq":
+    elif kind in ("list", "tuple"):
         for child in value:
             yield from _described(child)
     elif kind != "plain":

@@ -36,8 +36,8 @@ class Record:
     """What the walk has seen so far; it becomes the Evaluation."""
 
     findings: list[Finding] = field(default_factory=list)
-    resources: dict[str, KernelResources] = field(default_factory=dict)
-    compile_log: str = ""
+    modules: dict[bytes, Compiled] = field(default_factory=dict)
+    """Every module that the solution compiled, by its binary."""
     checks: Counter[str] = field(default_factory=Counter)
 
     def take(self, reply: Mapping[str, Any], task: TaskSpec, solution: str) -> None:
@@ -56,11 +56,20 @@ class Record:
 
 
     def take_modules(self, reply: Mapping[str, Any]) -> None:
-        """Resources and machine instructions of the kernels compiled so far."""
-        for fields, cubin in zip(reply["modules"], reply["data"]["cubins"], strict=True):
-            compiled = Compiled("", cubin.values.tobytes(), str(fields["log"]), fields["lowered"], str(fields["arch"]))
-            self.resources.update((kernel.kernel, kernel) for kernel in kernel_resources(compiled))
-            self.compile_log = compiled.log[:LOG_CHARACTERS]
+        """Keeps the modules compiled since the last reply."""
+        for fields, leaf in zip(reply["modules"], reply["data"]["cubins"], strict=True):
+            cubin = leaf.values.tobytes()
+            self.modules[cubin] = Compiled("", cubin, str(fields["log"]), fields["lowered"], str(fields["arch"]))
+
+    @property
+    def compile_log(self) -> str:
+        """What the compiler said of the modules, the last one first."""
+        return "\n".join(module.log for module in reversed(self.modules.values()))[:LOG_CHARACTERS]
+
+    def resources(self, instructions: bool) -> tuple[KernelResources, ...]:
+        """Of every kernel compiled; with its machine instructions where asked for (disassembling takes most of a second)."""
+        modules = [module if instructions else replace(module, cubin=b"") for module in self.modules.values()]
+        return tuple({kernel.kernel: kernel for module in modules for kernel in kernel_resources(module)}.values())
 
 def plan(task: TaskSpec, secret: int) -> Iterator[tuple[Case, How]]:
     """Every case with the way its inputs are handed over. `secret` makes the seeds unpredictable."""

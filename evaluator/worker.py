@@ -26,6 +26,8 @@ from evaluator.timing import summarise
 from evaluator.types import Evaluation, Finding, LaunchRecord, Request, Status, TimeEstimate
 from evaluator.verify import Record, task_sizes, verify
 
+DISASSEMBLED = (Status.PASSED, Status.UNSUPPORTED)
+"""Verdicts after which the machine instructions matter: the solution may be optimised further, or only the simulator failed."""
 MARGIN_SECONDS = 2.0
 """The judge gives up this long before the caller would kill it, so that it can still say on which case."""
 
@@ -125,8 +127,8 @@ class _Evaluation:
             findings = [finding for finding in findings if finding.severity == "warning"]
         return Evaluation(
             status=status, message=message, environment=self.environment, findings=tuple(findings), compile_log=log,
-            resources=tuple(self.record.resources.values()), checks=dict(self.record.checks), stage_seconds=self.seconds,
-            **fields,
+            resources=self.record.resources(status in DISASSEMBLED), checks=dict(self.record.checks),
+            stage_seconds=self.seconds, **fields,
         )
 
     @contextmanager
@@ -158,16 +160,16 @@ def _rejection(findings: list[Finding]) -> Failure:
 
 def _preload(request: Request) -> None:
     """Loads before the fork what both sides need, and what may start processes: the runner must not."""
-    if request.mode == "sim":
-        from evaluator.simulator import build
-        from evaluator.toolkit import ToolkitMissing, find_toolkit
+    from evaluator.simulator import build
+    from evaluator.toolkit import ToolkitMissing, find_toolkit
 
-        try:
-            find_toolkit()
+    try:
+        find_toolkit()
+        if request.mode == "sim":
             build.library()
             importlib.import_module("evaluator.simulator.standin")
-        except (ToolkitMissing, build.BuildError) as missing:
-            raise Ended(Failure(Status.UNSUPPORTED, str(missing))) from missing
+    except (ToolkitMissing, build.BuildError) as missing:
+        raise Ended(Failure(Status.UNSUPPORTED, str(missing))) from missing
     # On a GPU torch is imported after the fork: its CUDA state does not survive one.
     if request.task.kind == "kernelbench" and request.mode == "sim" and importlib.util.find_spec("torch"):
         import torch

@@ -106,15 +106,16 @@ def test_kernelbench_state_inputs_and_doubles(tmp_path):
 import torch, torch.nn as nn
 n = 4
 class Model(nn.Module):
-    def __init__(self, k):
+    def __init__(self, widths):
         super().__init__()
-        self.fc = nn.Linear(k, 3)
+        self.widths = widths + [3]
+        self.fc = nn.Linear(*self.widths)
     def forward(self, x, scale):
         return self.fc(x) * scale
 def get_inputs():
     return [torch.rand(n, 8), 2.0]
 def get_init_inputs():
-    return [8]
+    return [[8]]
 """)
     sizes = {"n": 5}
     oracle = load_oracle(TaskSpec(name="t", kind="kernelbench", path=str(path), sizes={"n": 1 << 20}, check_sizes=(sizes,)))

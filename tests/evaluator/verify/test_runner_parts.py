@@ -7,11 +7,14 @@ import socket
 import struct
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from evaluator.channel import Channel, Closed, Late
+from evaluator.compile import GuardError
+from evaluator.cuda_hook import watch
 from evaluator.failures import Failure, failure_of
 from evaluator.profile_sim import NoTime, modelled_time
 from evaluator.seccomp import AUDIT_ARCH, DENIED, filter_program
@@ -32,7 +35,7 @@ def ends():
 def test_trees_arrive_as_they_were_sent(ends):
     tree = {"a": (Leaf.of(np.arange(6, dtype=np.float32).reshape(2, 3), "cupy"), 1, None, "text", 2.5),
             "b": Leaf(np.array([0x3F80], np.uint16), "bfloat16", "torch"), "scalar": Leaf.of(np.float64(3)),
-            "empty": Leaf.of(np.zeros((0, 4), np.int64)), "wide": Leaf.of(np.asfortranarray(np.eye(3)))}
+            "list": [1, (2, [3])], "empty": Leaf.of(np.zeros((0, 4), np.int64)), "wide": Leaf.of(np.asfortranarray(np.eye(3)))}
     threading.Thread(target=ends[0].send, args=({"op": "call", "data": tree},)).start()
     message = ends[1].receive()
     got = message["data"]
@@ -40,6 +43,7 @@ def test_trees_arrive_as_they_were_sent(ends):
     assert np.array_equal(got["a"][0].values, tree["a"][0].values) and got["a"][0].source == "cupy"
     assert got["a"][1:] == (1, None, "text", 2.5)
     assert got["b"].as_float64() == 1.0 and got["b"].dtype == "bfloat16"
+    assert got["list"] == [1, (2, [3])]
     assert got["scalar"].shape == () and got["empty"].shape == (0, 4)
     assert np.array_equal(got["wide"].values, np.eye(3))
 
@@ -158,3 +162,29 @@ def test_a_wrong_nan_survives_json():
         "status": "INCORRECT_NUMERICAL", "message": "m", "environment": {"device": "d", "simulated": True, "arch": "sm_90"},
         "mismatch": {"output": "out", "case": "c", "sizes": {}, "got": float("nan")}})
     assert np.isnan(Evaluation.from_json(evaluation.to_json()).mismatch.got)
+
+
+def test_sources_given_to_cupy_are_checked_and_compiled():
+    """CuPy itself needs a GPU; its two classes only have to accept what the solution passes."""
+    made = []
+
+    class RawModule:
+        def __init__(self, **options):
+            made.append(options)
+
+    class RawKernel:
+        def __init__(self, *arguments, **options):
+            made.append(arguments)
+
+    cupy = SimpleNamespace(RawModule=RawModule, RawKernel=RawKernel)
+    compiled = watch(cupy, "sm_90")
+    code = 'extern "C" __global__ void f(float* x) { x[threadIdx.x] = 1.f; }'
+    cupy.RawKernel(code, "f")
+    cupy.RawModule(code=code, options=("-std=c++17",))
+    assert made == [(code, "f", ()), {"code": code, "options": ("-std=c++17",)}]
+    assert [bool(module.cubin) for module in compiled] == [True, True]
+    cupy.RawKernel("no CUDA at all", "f")
+    assert len(compiled) == 2
+    with pytest.raises(GuardError):
+        cupy.RawModule(code='#include "/etc/passwd"')
+    assert len(made) == 3
