@@ -31,6 +31,9 @@ FINDING_LIMIT = 64
 DEFAULT_BUDGET = 20_000_000
 """Warp instructions that one warp may execute: seconds of simulation, far above any honest kernel at verification sizes."""
 
+MOST_SHARED, MOST_LOCAL = 1 << 20, 512 << 10
+"""Bytes; far above what a GPU accepts, so that sizes stay in the core's range."""
+
 
 class Parameter(NamedTuple):
     """A kernel parameter as the packed argument block holds it; bytes."""
@@ -169,6 +172,11 @@ def prepare(
         raise ValueError(f"{kernel} takes {code.parameter_bytes} bytes of arguments, {len(packed_args)} were packed")
     arguments = np.zeros(len(packed_args) + 8, np.uint8)
     arguments[:len(packed_args)] = np.frombuffer(packed_args, np.uint8)
+    if max(grid_size) >= 2**31 or max(grid_size[1:]) > 65535:
+        raise ValueError(f"a grid has at most (2147483647, 65535, 65535) blocks, not {grid_size}")
+    if code.shared_bytes + dynamic_shared > MOST_SHARED or not dynamic_shared >= 0 or code.local_bytes > MOST_LOCAL:
+        raise ValueError(f"{kernel} asks for {code.static_shared_bytes + dynamic_shared} bytes of shared memory a block and "
+                         f"{code.local_bytes} of local memory a thread: more than any GPU has")
     static = (code.shared_bytes + code.dynamic_align - 1) // code.dynamic_align * code.dynamic_align
     own = [*module.memory.buffers(), Buffer(arguments.ctypes.data, len(packed_args), "kernel parameters", False)]
     everything = (*buffers, *own)
