@@ -41,7 +41,8 @@ def cross_validate(seconds: float) -> None:
         constants = fit(fitted, seconds)
         results = list(model_all([v for v in VARIANTS if v.family in tested], constants=constants))
         times = {r.variant.kernel: r.estimate.time_us for r in results}
-        rows.append(score_row(", ".join(fitted), ", ".join(tested), family_score(tested, times, cold, [r.variant for r in results])))
+        agreement = family_score(tested, times, cold, [r.variant for r in results])
+        rows.append(score_row(", ".join(fitted), ", ".join(tested), agreement))
     CROSS.write_text(json.dumps({"seconds": seconds, "rows": rows}, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -65,8 +66,8 @@ def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.model", description=__doc__)
     parser.add_argument("--only", default="", metavar="REGEX", help="only kernels that match; prints, writes nothing")
-    parser.add_argument("--fit", nargs="+", choices=FAMILIES, metavar="FAMILY", help="search the fitted constants on these families")
-    parser.add_argument("--cross-validate", action="store_true", help="fit on half of the families, test on the other, both ways")
+    parser.add_argument("--fit", nargs="+", choices=FAMILIES, metavar="FAMILY", help="search the fitted constants on these")
+    parser.add_argument("--cross-validate", action="store_true", help="fit on half of the families, test on the rest")
     parser.add_argument("--seconds", type=float, default=300, help="time limit of a search")
     given = parser.parse_args()
     if given.fit:
