@@ -29,9 +29,9 @@ def code(plan: RowReductionPlan, problem: RowReductionProblem) -> Code:
         reused={name for names in per_kernel for name in names if names.count(name) > 1},
         kernels=[_view(which, problem, suffix) for which, suffix in plans],
     )
-    launch = [_launch(plan, problem, host, "")]
+    launch = _launch(plan, problem, host, "")
     if guards:
-        general = [_launch(_general(plan, problem), problem, host, ANY)]
+        general = _launch(_general(plan, problem), problem, host, ANY)
         launch = [f"if {' and '.join(guards)}:", *indented(launch), "else:", *indented(general)]
     return Code(
         summary=f"{problem.operation} along rows, {OWNERS[plan.owner]}", cuda=cuda, inputs=problem.order,
@@ -126,8 +126,8 @@ def _store(plan: RowReductionPlan, problem: RowReductionProblem, values: list[st
     return [*lines, f"result[c] = {weighted[0]};"]
 
 
-def _launch(plan: RowReductionPlan, problem: RowReductionProblem, host: Host, suffix: str) -> str:
+def _launch(plan: RowReductionPlan, problem: RowReductionProblem, host: Host, suffix: str) -> list[str]:
     rows_a_block = {"thread": plan.block, "warp": plan.block // 32, "block": 1}[plan.owner]
     arrays = [host.pointer(name) for name in (problem.input, problem.weight, problem.bias, "out") if name]
     grid = ceil_div("rows", rows_a_block)
-    return host.launch(problem.kernel + suffix, [grid], [plan.block], [*arrays, "rows", "cupy.int32(cols)"])
+    return host.launch(problem.kernel + suffix, grid, [plan.block], [*arrays, "rows", "cupy.int32(cols)"])
