@@ -50,7 +50,8 @@ def _kernel(plan: MatmulPlan, problem: MatmulProblem, suffix: str) -> str:
         return {"name": name, "tile": tile, "deep": deep, "edge": edge, "start": start, "extent": extent, "loads": loads}
 
     return render(
-        "matmul.cu.j2", plan=plan, arrays=_arrays(problem), kernel=problem.kernel, suffix=suffix, extras=problem.epilogue_shapes,
+        "matmul.cu.j2", plan=plan, arrays=_arrays(problem), kernel=problem.kernel, suffix=suffix,
+        extras=problem.epilogue_shapes,
         a=operand(problem.a, "a_tile", not problem.a_transposed, plan.tile_m, "row0", "m"),
         b=operand(problem.b, "b_tile", problem.b_transposed, plan.tile_n, "col0", "n"),
     )
