@@ -9,10 +9,12 @@ from kernelskill.model import Task
 from kernelskill.writers.template import expression as ex
 from kernelskill.writers.template.chain import Stage, fused_stage, split_stages
 from kernelskill.writers.template.family import Family, Step, check
-from kernelskill.writers.template.host import Host, ceil_div, indented, product, shape
+from kernelskill.writers.template.host import Host, ceil_div, indented, launch_bounds, product, shape
 from kernelskill.writers.template.module import Code, TorchModule, render
 from kernelskill.writers.template.names import kernel_name, run_inputs
 
+MOST_IN_FLIGHT = 64
+"""Floats that a thread may load before it computes."""
 SCALAR = "_any_shape"
 """Suffix of the kernels for shapes that the 16-byte kernels do not take."""
 
@@ -127,7 +129,15 @@ def _fuse(plan: ElementwisePlan, problem: ElementwiseProblem) -> list[Step[Eleme
 def _vectorize(plan: ElementwisePlan, problem: ElementwiseProblem) -> list[Step[ElementwisePlan]]:
     check(plan.vector == 1, "accesses are 16 bytes wide already")
     check(any(problem.full(o.name) for o in problem.operands), "no input has the output's shape, so no load can be widened")
-    return [Step({"width": 4}, replace(plan, vector=4))]
+    wide = replace(plan, vector=4)
+    check(_in_flight(wide, problem) <= MOST_IN_FLIGHT,
+          f"with {plan.items} accesses in flight a thread would hold more than {MOST_IN_FLIGHT} floats")
+    return [Step({"width": 4}, wide)]
+
+
+def _in_flight(plan: ElementwisePlan, problem: ElementwiseProblem) -> int:
+    """Floats a thread loads before it computes."""
+    return plan.items * plan.vector * len(problem.operands)
 
 
 def _grid_stride(plan: ElementwisePlan, problem: ElementwiseProblem) -> list[Step[ElementwisePlan]]:
@@ -138,7 +148,10 @@ def _grid_stride(plan: ElementwisePlan, problem: ElementwiseProblem) -> list[Ste
 def _more_work(plan: ElementwisePlan, problem: ElementwiseProblem) -> list[Step[ElementwisePlan]]:
     check(plan.items < 8, "a thread has 8 accesses in flight already")
     choices = (2, 4, 8) if plan.vector == 4 else (4, 2, 8)
-    return [Step({"elements": items}, replace(plan, items=items)) for items in choices if items > plan.items]
+    plans = [replace(plan, items=items) for items in choices if items > plan.items]
+    steps = [Step({"elements": p.items}, p) for p in plans if _in_flight(p, problem) <= MOST_IN_FLIGHT]
+    check(bool(steps), f"a thread would hold more than {MOST_IN_FLIGHT} floats in flight, and its registers would spill")
+    return steps
 
 
 def _unroll(plan: ElementwisePlan, problem: ElementwiseProblem) -> list[Step[ElementwisePlan]]:
@@ -216,7 +229,8 @@ def _extra_sizes(problem: ElementwiseProblem, stage: Stage) -> list[tuple[str, s
 
 def _kernel_text(plan: ElementwisePlan, stage: Stage, problem: ElementwiseProblem, suffix: str) -> str:
     return render(
-        "elementwise.cu.j2", plan=plan, kernel=stage.kernel + suffix, loads=_loads(problem, stage, plan.vector),
+        "elementwise.cu.j2", plan=plan, bounds=launch_bounds(plan.block), kernel=stage.kernel + suffix,
+        loads=_loads(problem, stage, plan.vector),
         scalar_loads=_loads(problem, stage, 1), value=stage.kernel + "_value",
         sizes=[name for name, _ in _extra_sizes(problem, stage)],
     )

@@ -53,6 +53,11 @@ def wrapped(head: str, arguments: Sequence[str], tail: str) -> list[str]:
     return [head, *(f"    {a}," for a in arguments[:-1]), f"    {arguments[-1]}{tail}"]
 
 
+def launch_bounds(threads: int) -> str:
+    """The kernel attribute that keeps a large block launchable: 256 threads fit with any number of registers, more do not."""
+    return f" __launch_bounds__({threads})" if threads > 256 else ""
+
+
 @dataclass(frozen=True)
 class Host:
     """Which form the host code takes."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from kernelskill.writers.template.expression import literal
-from kernelskill.writers.template.host import Host, ceil_div, indented, wrapped
+from kernelskill.writers.template.host import Host, ceil_div, indented, launch_bounds, wrapped
 from kernelskill.writers.template.module import Code, render
 from kernelskill.writers.template.row_reduction import RowReductionPlan, RowReductionProblem
 from kernelskill.writers.template.rowops import MERGES, Pass
@@ -95,7 +95,8 @@ def _view(plan: RowReductionPlan, problem: RowReductionProblem, suffix: str) -> 
     ]
     result = problem.op.cached_result if cached and problem.op.cached_result else problem.op.result
     return {
-        "name": problem.kernel + suffix, "owner": plan.owner, "lanes": plan.lanes, "vector": plan.vector, "unroll": plan.unroll,
+        "name": problem.kernel + suffix, "bounds": launch_bounds(plan.block), "owner": plan.owner,
+        "lanes": plan.lanes, "vector": plan.vector, "unroll": plan.unroll,
         "cached": cached, "held": plan.items(problem.cols), "type": "float4" if plan.vector == 4 else "float",
         "restrict": " __restrict__" if plan.restrict else "", "passes": steps, "per_element": problem.op.per_element,
         "weights": [name for name in (problem.weight, problem.bias) if name], "result": text(result),
