@@ -204,7 +204,8 @@ def memory_traffic(sample: Sample, rates: Rates, *, cold: bool) -> Traffic:
     written = sample.sharing.partial * c.partial_write + (1 - sample.sharing.partial) * scattered
     work = np.where(use == WRITE, written, np.where(use == UPDATE, 2 * scattered, scattered))
     dram_work = GRANULE_BYTES * float((granules * work).sum())
-    moved = GRANULE_BYTES * float((granules * np.where(use == UPDATE, 2, 1)).sum())
+    # A scattered atomic moves one sector each way, a granule in all; dense ones move whole granules each way.
+    moved = GRANULE_BYTES * float((granules * np.where(use == UPDATE, 1 + sample.sharing.density, 1)).sum())
     stored = GRANULE_BYTES * float(sample.sharing.distinct_granules[use != READ].sum())
     # A cold run evicts others' dirty lines unless its own writes stay behind instead.
     evicted = max(0.0, min(c.l2_dirty * rates.device.l2_bytes, moved) - min(stored, moved)) if cold else 0.0
