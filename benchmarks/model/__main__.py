@@ -52,9 +52,9 @@ def cross_text() -> str:
         return ""
     kept = json.loads(CROSS.read_text())
     head = ("constants searched on", "tested on", "pairs right", "hard pairs", "typical error", "worst kernel")
-    note = (f"\nCoordinate search of {kept['seconds']:g} s a half (`python -m benchmarks.model --cross-validate`). It starts from "
-            "the constants in use, which all development families had a part in, so it shows that the search does not overfit, "
-            "no more.\n")
+    note = (f"\nCoordinate search of {kept['seconds']:g} s a half (`python -m benchmarks.model --cross-validate`). It starts "
+            "from the constants in use, which all development families had a part in, so it shows that the search does not "
+            "overfit, no more.\n")
     return table(head, kept["rows"]) + note
 
 
