@@ -15,7 +15,6 @@ PLAIN = ("add", "sub", "mul", "mad", "mul24", "mad24", "sad", "div", "rem", "abs
          "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh", "testp", "copysign", "popc", "clz", "bfind", "brev", "bfe",
          "shf", "prmt", "dp4a", "dp2a", "bmsk", "fns", "shl", "shr", "not", "and", "or", "xor", "cnot", "selp", "set",
          "cvt")
-PERMUTE_MODES = ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
 _TYPE = re.compile(r"^(?:[usfb]|bf|tf|e\dm)\d+(?:x2)?$")
 
 
@@ -56,9 +55,7 @@ def plain(low: Lowering, op: Op) -> None:
     if op.opcode == "cvt":
         _convert(low, op)
         return
-    if op.opcode == "prmt" and op.type in PERMUTE_MODES:
-        raise op.refuse()
-    if op.opcode in ("shl",):
+    if op.opcode == "shl":
         op.modifiers[-1] = "b" + op.modifiers[-1][1:]
     finish(low, op, key_of(op), op.operands[0], op.operands[1:])
 
@@ -164,7 +161,7 @@ def with_carry(low: Lowering, op: Op) -> None:
 def carry_chain(low: Lowering, op: Op) -> None:
     """add.cc, addc, sub.cc, subc, mad.cc, madc: the carry lives in a hidden predicate of the function."""
     carry_in = op.opcode in ("addc", "subc", "madc")
-    carry_out = op.name.split(".")[1] == "cc" or "cc" in op.name.split(".")
+    carry_out = "cc" in op.name.split(".")
     op.take("cc")
     kind = op.take_type()
     width = type_bytes(kind)
