@@ -77,9 +77,7 @@ def start_run(task_path: Path, options: Options, folder: Path | None, observer: 
     """A new run; raises KernelSkillError for anything the user can mend."""
     task = load_task(task_path)
     mode, device = choose_device(options)
-    writer = writer_named(options.writer)
-    if not task.start_source:
-        writer.start(task)  # a task that the writer cannot start is told before a run folder exists
+    writer_named(options.writer).describe(task)  # a task that the writer cannot do is told before a run folder exists
     folder = folder or Path("runs") / f"{task.name}-{datetime.now():%Y%m%d-%H%M%S}"
     files = task_path.parent if task_path.name == "task.toml" else task_path
     copy = "task" if files.is_dir() else f"task/{files.name}"
@@ -101,20 +99,19 @@ def resume_run(folder: Path, observer: Observer) -> Loop:
 
 def assemble(run: Run, observer: Observer) -> Loop:
     """Everything around a run's folder."""
-    task = run_task(run)
+    writer = writer_named(run.config.writer)
+    task = run_task(run, writer)
     cards = load_methods(methods_folder())
     policy = IsolatedPolicy(rule_book([Path(r) for r in run.config.rules], cards))
     mode: Mode = "cuda" if run.config.mode == "cuda" else "sim"
     reviewer = Reviewer(task, run.config.device, mode, run.config.timeout_s)
-    return Loop(run, policy, Optimizer(task, run, reviewer, writer_named(run.config.writer), cards), observer)
+    return Loop(run, policy, Optimizer(task, run, reviewer, writer, cards), observer)
 
 
-def run_task(run: Run) -> Task:
+def run_task(run: Run, writer: CodeWriter) -> Task:
     """The run's own copy of its task, with the writer's start where the task brings none."""
-    task = load_task(run.folder / run.config.task_copy)
-    if task.start_source:
-        return task
-    return task.with_start(writer_named(run.config.writer).start(task))
+    task = writer.describe(load_task(run.folder / run.config.task_copy))
+    return task if task.start_source else task.with_start(writer.start(task))
 
 
 def versions() -> dict[str, str]:
