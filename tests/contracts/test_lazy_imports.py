@@ -21,7 +21,7 @@ def loaded(statement):
     [
         "import kernelskill",
         "import evaluator",
-        "from kernelskill.cli import group; from click.testing import CliRunner as R; assert not R().invoke(group, ['-h']).exit_code",
+        "import click.testing as t; from kernelskill.cli import group as g; assert not t.CliRunner().invoke(g, ['-h']).exit_code",
     ],
 )
 def test_nothing_heavy_is_loaded(statement):
