@@ -11,6 +11,7 @@ from typing import Protocol
 
 from evaluator.types import Evaluation, Status
 from kernelskill.agents.optimizer import Optimizer
+from kernelskill.errors import DecisionError, Location
 from kernelskill.memory.history import history_facts
 from kernelskill.memory.run import Run
 from kernelskill.model import Attempt, Decision, Fact, MethodApplication
@@ -66,20 +67,24 @@ class Loop:
     def play_round(self) -> None:
         """Decide once and attempt once, or stop."""
         round_, node, decision = self.run.pending_decision() or self.decide()
-        if decision.chosen is None or round_ > self.run.config.rounds:
+        if decision.application is None or round_ > self.run.config.rounds:
             return self.run.finish(decision.stop_reason or "budget")
-        attempt = self.optimizer.attempt(round_, node, decision.chosen, decision.facts)
+        attempt = self.optimizer.attempt(round_, node, decision.application, decision.facts)
         self.run.keep_attempt(attempt)
         return self.observer.attempted(attempt)
 
     def decide(self) -> tuple[int, str, Decision]:
-        """The policy's choice at the best solution so far."""
+        """The policy's choice at the best solution so far. Raises DecisionError that says how to go on."""
         node, round_ = self.run.graph.best, len(self.run.graph.attempts) + 1
         tried = [attempt.method for attempt in self.run.graph.from_here(node)]
         offers = self.optimizer.writer.applicable(self.optimizer.task, self.run.source(node), tried)
-        decision = self.policy.decide(self.facts(node, round_, offers))
-        if decision.chosen is not None:
-            decision = _with_parameters(decision, decision.chosen, offers)
+        facts = self.facts(node, round_, offers)
+        try:
+            decision = self.policy.decide(facts)
+        except DecisionError as error:
+            raise self._undecided(error, round_, node, facts) from error
+        if decision.chosen is not None and decision.chosen.method in offers:
+            decision = decision.model_copy(update={"writer_params": offers[decision.chosen.method].params})
         self.run.keep_decision(round_, node, decision)
         self.observer.decided(round_, decision)
         return round_, node, decision
@@ -92,9 +97,10 @@ class Loop:
                 for method in self.optimizer.cards for name in [f"applicable.{method}"]}
         return {**reviewed, **past, **able}
 
-
-def _with_parameters(decision: Decision, chosen: MethodApplication, offers: Mapping[str, MethodApplication]) -> Decision:
-    """A rule's parameters win; those it leaves open are the writer's offer."""
-    offered = offers[chosen.method].params if chosen.method in offers else {}
-    full = chosen.model_copy(update={"params": {**offered, **chosen.params}})
-    return decision.model_copy(update={"chosen": full})
+    def _undecided(self, error: DecisionError, round_: int, node: str, facts: Mapping[str, Fact]) -> DecisionError:
+        """The run stays as it is, the facts are kept for whoever looks into it; the error names both."""
+        self.run.keep_undecided(round_, node, facts, error.message)
+        hints = [error.hint, f"the facts are in the last line of {self.run.journal.path}",
+                 f"every earlier round is kept; go on with: kernelskill optimize --resume {self.run.folder}"]
+        return DecisionError(f"round {round_} has no decision: {error.message}", location=Location(self.run.folder),
+                             hint="\n  hint: ".join(filter(None, hints)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from kernelskill.errors import DecisionError
@@ -50,7 +50,9 @@ class Policy:
             outcome="method" if best else "stop", stop_reason=selection.stop_reason, reason=selection.reason,
             chosen=MethodApplication(method=best.method, params=dict(best.params)) if best else None,
             facts={name: facts[name] for name in sorted(facts)}, derived=dict.fromkeys(sorted(firing.derived), True),
-            fired=tuple(fired), candidates=selection.candidates, rules_digest=self.book.digest)
+            fired=tuple(fired), candidates=selection.candidates,
+            replacements=tuple(self._replacements({rule.rule for rule in fired}, values, firing.derived)),
+            rules_digest=self.book.digest)
 
     def _check(self, firing: Firing, values: Mapping[str, Value]) -> None:
         """Engine and oracle fired the same rules and derived the same facts, else DecisionError."""
@@ -62,6 +64,16 @@ class Policy:
         raise DecisionError(
             f"the rule engine and its check disagree: only the engine fired {only_engine}, only the check {only_oracle}, "
             f"derived {sorted(firing.derived ^ derived)}", hint="nothing was chosen; report it with the facts of this decision")
+
+    def _replacements(self, fired: Collection[str], values: Mapping[str, Value], derived: frozenset[str]) -> Iterator[str]:
+        """Every rule of a later folder that fired, or whose forerunner would have: both change what is decided."""
+        for rule in self.book.rules:
+            if rule.replaced is None:
+                continue
+            now, before = rule.id in fired, self._oracle.holds(rule.replaced.raw["when"], values, derived)
+            if now or before:
+                yield (f"{rule.id} at {rule.at('id')} {'fired' if now else 'did not fire'}; the rule that it replaces, "
+                       f"at {rule.replaced.at('id')}, would {'' if before else 'not '}have fired")
 
     def _first_variants(self, firing: Firing) -> Iterable[Variant]:
         """Of every fired rule its first conjunction that fired, in the order of the book."""

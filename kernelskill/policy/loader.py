@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -138,8 +139,14 @@ def _read_rule(document: Document, where: Keys, raw: Any, here: dict[str, Locati
         reading.error("duplicate-id", place, f"rule id {rule.id} is used twice", f"the other one: {here[rule.id]}")
         return
     here[rule.id] = place
-    replaced = reading.rules[rule.id][0].at("id") if rule.id in reading.rules else None
-    reading.rules[rule.id] = list(_copies(rule, raw, document, where, replaced, reading.methods))
+    earlier = reading.rules.get(rule.id, [])
+    copies = _copies(rule, raw, document, where, reading.methods)
+    reading.rules[rule.id] = [dataclasses.replace(copy, replaced=_counterpart(copy, earlier)) for copy in copies]
+
+
+def _counterpart(rule: LoadedRule, earlier: Sequence[LoadedRule]) -> LoadedRule | None:
+    """The rule of an earlier folder that this one replaces: the copy for the same method, else its first."""
+    return next((other for other in earlier if other.id == rule.id), earlier[0] if earlier else None)
 
 
 def _derived_by(raw: Any, methods: Collection[str]) -> set[str]:
@@ -150,15 +157,15 @@ def _derived_by(raw: Any, methods: Collection[str]) -> set[str]:
     return {_fill(name, method) for name in names for method in (methods if "{method}" in name else [""])}
 
 
-def _copies(rule: Rule, raw: Mapping[str, Any], document: Document, where: Keys, replaced: Location | None,
+def _copies(rule: Rule, raw: Mapping[str, Any], document: Document, where: Keys,
             methods: Collection[str]) -> Iterator[LoadedRule]:
     """The rule itself, or one copy per method of a `for_each` rule."""
     if rule.for_each is None:
-        yield LoadedRule(rule.id, rule, raw, document, where, replaced)
+        yield LoadedRule(rule.id, rule, raw, document, where)
         return
     for method in sorted(methods):
         filled = {key: _fill(value, method) for key, value in raw.items()}
-        yield LoadedRule(f"{rule.id}[{method}]", Rule.model_validate(filled), filled, document, where, replaced)
+        yield LoadedRule(f"{rule.id}[{method}]", Rule.model_validate(filled), filled, document, where)
 
 
 def _fill(value: Any, method: str) -> Any:

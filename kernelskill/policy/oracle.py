@@ -40,6 +40,10 @@ class Oracle:
         known = _Facts(facts, self._derivable, at_least, at_least)
         return frozenset(ident for ident, raw in self._rules if known.holds(raw["when"], True)), at_least
 
+    def holds(self, tree: Tree, facts: Mapping[str, Any], derived: frozenset[str]) -> bool:
+        """Does a condition hold, given what was observed and what was derived?"""
+        return _Facts(facts, self._derivable, derived, derived).holds(tree, True)
+
     def _closure(self, facts: Mapping[str, Any], denied_unless: frozenset[str]) -> frozenset[str]:
         """Least set of derived facts, where `not d` counts as true for every d outside `denied_unless`."""
         derived: set[str] = set()

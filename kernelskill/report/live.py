@@ -57,7 +57,7 @@ class Progress(Silent):
         if decision.chosen is None:
             self.console.print(f"stop      {decision.stop_reason}: {decision.reason}", markup=False)
         else:
-            self.console.print(f"round {round_:<3} {decision.chosen}", style="bold", markup=False)
+            self.console.print(f"round {round_:<3} {decision.application}", style="bold", markup=False)
             self.console.print(f"          {decision.reason}", style="dim", markup=False)
 
     def attempted(self, attempt: Attempt) -> None:
