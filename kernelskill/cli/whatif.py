@@ -11,7 +11,8 @@ import click
 @click.command("whatif")
 @click.argument("run", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--round", "round_", type=click.IntRange(1), help="One round  [default: every round]")
-@click.option("--fact", "facts", multiple=True, metavar="NAME=VALUE", help="As if this had been measured; NAME=unknown: as if not.")
+@click.option("--fact", "facts", multiple=True, metavar="NAME=VALUE",
+              help="As if this had been measured; NAME=unknown: as if not.")
 @click.option("--without-rule", "without", multiple=True, metavar="ID", help="As if this rule did not exist.")
 @click.option("--rules", multiple=True, type=click.Path(exists=True, file_okay=False, path_type=Path),
               help="As if this folder of rules had been given too.")

@@ -28,7 +28,8 @@ def command(run: Path, round_: int | None, depth: str | None, method: str | None
         lines = (f"round {entry['round']}: {entry['verdict']}" for entry in found)
         click.echo(json.dumps(found) if as_json else "\n".join(lines))
     elif as_json:
-        click.echo(json.dumps([{"round": r, "solution": s, "decision": d.model_dump(mode="json")} for r, s, d in chosen.decisions]))
+        rows = [{"round": r, "solution": s, "decision": d.model_dump(mode="json")} for r, s, d in chosen.decisions]
+        click.echo(json.dumps(rows))
     elif method:
         click.echo(explain_not(chosen, method))
     else:

@@ -89,7 +89,8 @@ def known_method(method: str) -> None:
     """Raises KernelSkillError for a method that has no card."""
     cards = load_methods(methods_folder())
     if method not in cards:
-        raise KernelSkillError(f"no method {method!r}", hint=did_you_mean(method, cards) or "methods: " + ", ".join(sorted(cards)))
+        hint = did_you_mean(method, cards) or "methods: " + ", ".join(sorted(cards))
+        raise KernelSkillError(f"no method {method!r}", hint=hint)
 
 
 def rule_book(run: Run, more: Sequence[Path] = ()) -> RuleBook:

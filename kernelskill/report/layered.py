@@ -16,7 +16,7 @@ def layers_of(graph: networkx.DiGraph) -> list[list[str]]:
     import networkx
 
     acyclic = without_cycles(graph)
-    depth = {node: 0 for node in graph}
+    depth = dict.fromkeys(graph, 0)
     for node in networkx.lexicographical_topological_sort(acyclic):
         depth[node] = max((depth[before] + 1 for before in acyclic.predecessors(node)), default=0)
     for node in graph:  # a source stands right before what it leads to: shorter edges

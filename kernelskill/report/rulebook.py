@@ -74,10 +74,12 @@ class TestOutcome:
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
-        cases = [{"name": r.name, **place_json(r.location), "passed": r.passed, "failures": list(r.failures)} for r in self.results]
+        cases = [{"name": r.name, **place_json(r.location), "passed": r.passed, "failures": list(r.failures)}
+                 for r in self.results]
         if self.seen is None:
             return {"cases": cases}
-        missed = [{"rule": u.rule, **place_json(u.location), "condition": u.condition, "never": u.never} for u in self.seen.uncovered]
+        missed = [{"rule": u.rule, **place_json(u.location), "condition": u.condition, "never": u.never}
+                  for u in self.seen.uncovered]
         return {"cases": cases, "conditions": self.seen.conditions, "coverage_pct": self.seen.share_pct, "uncovered": missed}
 
     def __str__(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,8 @@ from kernelskill.report.rulesvg import svg_text
 if TYPE_CHECKING:
     import networkx
 
-SHAPES = {"fact": "ellipse", "derived": "ellipse, style=dashed", "rule": "box", "method": "box, style=rounded", "stop": "octagon"}
+SHAPES = {"fact": "ellipse", "derived": "ellipse, style=dashed", "rule": "box", "method": "box, style=rounded",
+          "stop": "octagon"}
 EDGES = {"derive": "solid", "propose": "bold", "veto": "dashed", "prefer": "dotted", "require": "dotted", "stop": "bold"}
 """Kind of action -> line style in DOT."""
 
@@ -37,13 +38,14 @@ def graph_of(book: RuleBook) -> networkx.DiGraph:
     import networkx
 
     graph = networkx.DiGraph()
-    derived = {action.derive for rule in book.rules for action in (*rule.rule.then, *rule.written.then) if isinstance(action, Derive)}
-    for rule in {rule.rule.id: rule for rule in reversed(book.rules)}.values():
+    rules = {rule.rule.id: rule for rule in reversed(book.rules)}.values()
+    derived = book.derived | {action.derive for rule in rules for action in rule.written.then if isinstance(action, Derive)}
+    for rule in rules:
         _add_rule(graph, rule, derived)
     return graph
 
 
-def _add_rule(graph: networkx.DiGraph, rule: LoadedRule, derived: set[str]) -> None:
+def _add_rule(graph: networkx.DiGraph, rule: LoadedRule, derived: Collection[str]) -> None:
     said, name = rule.written, f"rule:{rule.rule.id}"
     graph.add_node(name, kind="rule", label=said.id, tip=said.title or said.because)
     for _, test in tests(said.when):
@@ -87,7 +89,8 @@ def dot_text(graph: networkx.DiGraph) -> str:
     """Graphviz DOT, the same text for the same rules."""
     lines = ["digraph rules {", "  rankdir=LR;", "  node [fontname=Helvetica, fontsize=10];"]
     for node, data in sorted(graph.nodes(data=True)):
-        lines.append(f"  {_quoted(node)} [label={_quoted(data['label'])}, shape={SHAPES[data['kind']]}, tooltip={_quoted(data['tip'])}];")
+        look = f"label={_quoted(data['label'])}, shape={SHAPES[data['kind']]}, tooltip={_quoted(data['tip'])}"
+        lines.append(f"  {_quoted(node)} [{look}];")
     for tail, head, data in sorted(graph.edges(data=True), key=lambda edge: edge[:2]):
         style = EDGES.get(data["kind"], "solid")
         label = f", label={_quoted(data['kind'])}" if data["kind"] in ("veto", "prefer", "require") else ""

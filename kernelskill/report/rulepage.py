@@ -110,7 +110,7 @@ def page_text(page: dict[str, Any]) -> str:
     sections = {
         "when": page["when"], "then": page["then"], "because": [page["because"]], "source": [page["source"]],
         "who can fire it": [_need_text(entry) for entry in page["needs"]], "what it can cause": page["causes"],
-        "tested by": [f"{case['path']}:{case['line']} {'fires' if case['expects'] == 'fires' else 'does not fire'}: {case['case']}"
+        "tested by": [f"{case['path']}:{case['line']} {case['expects'].replace('not_fires', 'does not fire')}: {case['case']}"
                       for case in page["cases"]],
     }
     lines = [f"{page['id']}: {page['title']}" if page["title"] else page["id"],

@@ -16,8 +16,9 @@ STYLE = """\
 text { font: 10px Helvetica, Arial, sans-serif; fill: #222 }
 rect { stroke: #666; fill: #fff } .fact rect { fill: #e8f1fb } .derived rect { fill: #e8f1fb; stroke-dasharray: 4 2 }
 .rule rect { fill: #fdf6e3 } .method rect { fill: #e6f4ea; stroke: #2e7d32 } .stop rect { fill: #fdecea; stroke: #b71c1c }
-path { fill: none; stroke: #9aa5b1 } path.propose { stroke: #2e7d32; stroke-width: 1.6 } path.veto { stroke: #b71c1c; stroke-dasharray: 5 3 }
-path.stop { stroke: #b71c1c } path.prefer, path.require { stroke: #6a1b9a; stroke-dasharray: 2 2 }
+path { fill: none; stroke: #9aa5b1 } path.propose { stroke: #2e7d32; stroke-width: 1.6 }
+path.veto { stroke: #b71c1c; stroke-dasharray: 5 3 } path.stop { stroke: #b71c1c }
+path.prefer, path.require { stroke: #6a1b9a; stroke-dasharray: 2 2 }
 """
 Box = tuple[float, float, float]
 """Left edge, middle, width."""
@@ -29,7 +30,8 @@ def svg_text(graph: networkx.DiGraph) -> str:
     boxes, width, height = _boxes(graph, layers)
     edges = [_edge(boxes[tail], boxes[head], data) for tail, head, data in sorted(graph.edges(data=True), key=lambda e: e[:2])]
     nodes = [_node(boxes[node], graph.nodes[node]) for layer in layers for node in layer]
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}">'
+    size = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>'
     background = '<rect width="100%" height="100%" style="stroke:none"/>'
     return "\n".join([head, f"<style>\n{STYLE}</style>", background, *edges, *nodes, "</svg>"]) + "\n"
 

@@ -45,9 +45,11 @@ cases:
 def scaffold(folder: Path, rule: str, method: str) -> Sequence[str]:
     """Writes both files, never over existing ones; returns what to do next. Raises KernelSkillError for unusable names."""
     if not re.fullmatch(RULE_ID, rule):
-        raise KernelSkillError(f"{rule!r} is no id for a rule", hint="lower-case letters, digits and underscores, starting with a letter")
+        raise KernelSkillError(f"{rule!r} is no id for a rule",
+                               hint="lower-case letters, digits and underscores, starting with a letter")
     if method and method not in (known := method_ids()):
-        raise KernelSkillError(f"no method is called {method!r}", hint=did_you_mean(method, known) or "methods: " + ", ".join(known))
+        hint = did_you_mean(method, known) or "methods: " + ", ".join(known)
+        raise KernelSkillError(f"no method is called {method!r}", hint=hint)
     paths = folder / f"{rule}.yaml", folder / f"{rule}.test.yaml"
     for path in paths:
         if path.exists():

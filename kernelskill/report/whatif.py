@@ -61,7 +61,8 @@ def fates(change: Change) -> dict[str, tuple[str, str]]:
     return {name: pair for name, pair in both.items() if pair[0] != pair[1]}
 
 
-def imagine(selection: Selection, facts: Sequence[str], without: Sequence[str], rules: Sequence[Path]) -> tuple[list[Change], str]:
+def imagine(selection: Selection, facts: Sequence[str], without: Sequence[str],
+            rules: Sequence[Path]) -> tuple[list[Change], str]:
     """The decisions of a selection under other facts (`NAME=VALUE`), without rules, with more rule folders; and a note.
 
     Where the rules have changed since the run, its decisions are first taken again with the rules as they are now.
@@ -100,7 +101,8 @@ def known_rule(ident: str, book: RuleBook) -> None:
     """Raises RuleError for a rule that the book does not have."""
     names = {name for rule in book.rules for name in (rule.id, rule.rule.id)}
     if ident not in names:
-        raise RuleError(f"no rule is called {ident!r}", hint=did_you_mean(ident, names) or "`kernelskill rules list` lists them")
+        hint = did_you_mean(ident, names) or "`kernelskill rules list` lists them"
+        raise RuleError(f"no rule is called {ident!r}", hint=hint)
 
 
 def parse_facts(texts: Sequence[str], derived: Collection[str]) -> dict[str, Value | None]:
@@ -115,7 +117,8 @@ def parse_facts(texts: Sequence[str], derived: Collection[str]) -> dict[str, Val
             raise KernelSkillError(f"{name} is derived by rules and cannot be given",
                                    hint="change what it follows from; `kernelskill rules graph` shows that")
         if spec is None:
-            raise KernelSkillError(f"no fact is called {name!r}", hint=did_you_mean(name, VOCABULARY) or "docs/rules-reference.md")
+            hint = did_you_mean(name, VOCABULARY) or "docs/rules-reference.md"
+            raise KernelSkillError(f"no fact is called {name!r}", hint=hint)
         found[name] = None if value == NOT_KNOWN else _value(spec, value)
     return found
 

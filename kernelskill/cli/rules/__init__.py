@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import MappingProxyType
 
 import click
 
@@ -17,7 +18,7 @@ class RulesGroup(LazyGroup):
     """The commands on rules."""
 
     package = __name__
-    summaries = {
+    summaries = MappingProxyType({
         "check": "Report every problem of the rule files.",
         "test": "Run the test files beside the rules.",
         "list": "List the rules.",
@@ -25,7 +26,7 @@ class RulesGroup(LazyGroup):
         "graph": "Draw facts, rules and methods.",
         "new": "Write a new rule with its test file, to be filled in.",
         "diff": "Compare two folders of rules over recorded decisions.",
-    }
+    })
 
 
 @click.group("rules", cls=RulesGroup)
