@@ -39,7 +39,7 @@ class Failure:
         return cls(status, str(fields["message"])[:MESSAGE_CHARACTERS], str(fields["log"])[:LOG_CHARACTERS], findings)
 
 
-class ContractBroken(Exception):
+class WrongForm(Exception):
     """The solution does not have the form that its task asks for (no `run`, a result that is no array, ...)."""
 
 
@@ -111,7 +111,7 @@ def _described(error: BaseException) -> str:
         return f"the solution called sys.exit({error.code!r})"
     if isinstance(error, MemoryError):
         return f"MemoryError: out of memory ({str(error) or 'an allocation was refused'})"
-    if isinstance(error, ContractBroken):
+    if isinstance(error, WrongForm):
         return str(error)
     return f"{type(error).__name__}: {error}"
 

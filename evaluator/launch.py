@@ -10,7 +10,7 @@ import numpy as np
 from evaluator.channel import Channel, Closed
 from evaluator.compile import Compiled
 from evaluator.cuda_hook import watch
-from evaluator.failures import ContractBroken, failure_of
+from evaluator.failures import WrongForm, failure_of
 from evaluator.solutions import How, Solution, load_solution
 from evaluator.trees import Leaf, WireError, leaves
 from evaluator.types import Frozen, Request
@@ -40,7 +40,7 @@ class Host:
             self.solution = load_solution(self.request.solution, self.request.task.kind)
             return {"data": None}
         if self.solution is None:
-            raise ContractBroken("no solution is loaded")
+            raise WrongForm("no solution is loaded")
         if operation == "construct":
             notes = self.solution.construct(data["init"], data["state"])
             if self.session is not None:
@@ -54,7 +54,7 @@ class Host:
             from evaluator.timing import time_solution
 
             return {"data": None, **time_solution(self.solution, data, self.request.device)}
-        raise ContractBroken(f"unknown message {operation!r}")
+        raise WrongForm(f"unknown message {operation!r}")
 
     def _call(self, solution: Solution, inputs: Any, how: How, sizes: dict[str, int], keep_inputs: bool) -> dict[str, Any]:
         solution.set_inputs(inputs, how)
@@ -127,7 +127,7 @@ def serve(channel: Channel, request: Request, stage: Literal["verify", "profile"
         except Closed:
             return
         except WireError as error:
-            channel.send(_failed(ContractBroken(str(error)), request, session, compiled))
+            channel.send(_failed(WrongForm(str(error)), request, session, compiled))
         except BaseException as error:
             channel.send(_failed(error, request, session, compiled))
 

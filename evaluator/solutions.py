@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evaluator.failures import ContractBroken
+from evaluator.failures import WrongForm
 from evaluator.trees import Leaf, leaves, map_leaves
 
 How = Literal["fresh", "refill", "repeat"]
@@ -44,7 +44,7 @@ class Solution(ABC):
 
     @abstractmethod
     def to_host(self, value: Any, where: str) -> Leaf:
-        """A device array as Leaf. Raises ContractBroken for anything else."""
+        """A device array as Leaf. Raises WrongForm for anything else."""
 
     @abstractmethod
     def invoke(self) -> Any:
@@ -110,7 +110,7 @@ class NativeSolution(Solution):
 
         self.cupy: Any = cupy
         if not callable(getattr(module, "run", None)):
-            raise ContractBroken("the solution defines no function run(*inputs)")
+            raise WrongForm("the solution defines no function run(*inputs)")
 
     def to_device(self, leaf: Leaf) -> Any:
         """A cupy.ndarray."""
@@ -123,7 +123,7 @@ class NativeSolution(Solution):
     def to_host(self, value: Any, where: str) -> Leaf:
         """Copies to the host; refuses what is no cupy.ndarray."""
         if not isinstance(value, self.cupy.ndarray):
-            raise ContractBroken(f"run returns {type(value).__name__} at {where}; every output must be a cupy.ndarray")
+            raise WrongForm(f"run returns {type(value).__name__} at {where}; every output must be a cupy.ndarray")
         return Leaf.of(self.cupy.asnumpy(value), "cupy")
 
     def invoke(self) -> Any:
@@ -148,7 +148,7 @@ class KernelBenchSolution(Solution):
         self.as_leaf, self.as_tensor = as_leaf, as_tensor
         self.model: Any = None
         if not isinstance(getattr(module, "ModelNew", None), type):
-            raise ContractBroken("the solution defines no class ModelNew")
+            raise WrongForm("the solution defines no class ModelNew")
 
     def to_device(self, leaf: Leaf) -> Any:
         """A tensor on `cuda`."""
@@ -162,7 +162,7 @@ class KernelBenchSolution(Solution):
         """Copies to the host; refuses what is no plain tensor."""
         # A subclass of Tensor could compute on demand, after the clock has stopped.
         if type(value) not in (self.torch.Tensor, self.torch.nn.Parameter):
-            raise ContractBroken(f"forward returns {type(value).__name__} at {where}; every output must be a torch.Tensor")
+            raise WrongForm(f"forward returns {type(value).__name__} at {where}; every output must be a torch.Tensor")
         leaf: Leaf = self.as_leaf(value)
         return leaf
 
@@ -180,16 +180,16 @@ class KernelBenchSolution(Solution):
         return {name: self.as_leaf(value) for name, value in self.model.named_buffers()}
 
     def construct(self, init: Any, state: Mapping[str, Leaf]) -> list[str]:
-        """A new ModelNew holding Model's parameters. Raises ContractBroken where it has others."""
+        """A new ModelNew holding Model's parameters. Raises WrongForm where it has others."""
         arguments = map_leaves(self.as_tensor, init)
         made = self.module.ModelNew(**arguments) if isinstance(arguments, Mapping) else self.module.ModelNew(*arguments)
         if not isinstance(made, self.torch.nn.Module):
-            raise ContractBroken("ModelNew is no torch.nn.Module")
+            raise WrongForm("ModelNew is no torch.nn.Module")
         self.model = made.to("cuda")
         own = self.model.state_dict()
         strange = [name for name in own if name not in state or tuple(own[name].shape) != state[name].shape]
         if strange:
-            raise ContractBroken(
+            raise WrongForm(
                 f"ModelNew has {', '.join(strange[:5])}, which Model lacks or holds in another shape; parameters are copied "
                 f"from Model by name and shape, so keep its names ({', '.join(list(state)[:8]) or 'it has none'})"
             )
@@ -201,10 +201,10 @@ class KernelBenchSolution(Solution):
 
 
 def load_solution(path: str, kind: Literal["native", "kernelbench"]) -> Solution:
-    """Imports the file as module `solution`. Raises ContractBroken, and whatever the module raises."""
+    """Imports the file as module `solution`. Raises WrongForm, and whatever the module raises."""
     spec = importlib.util.spec_from_file_location("solution", path)
     if spec is None or spec.loader is None:
-        raise ContractBroken(f"{path} is no Python module")
+        raise WrongForm(f"{path} is no Python module")
     module = importlib.util.module_from_spec(spec)
     sys.modules["solution"] = module
     spec.loader.exec_module(module)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,18 +16,20 @@ from benchmarks.model.problems import Variant
 from benchmarks.model.table import by_problem
 from evaluator.simulator.constants import H200_FITTED, Constants, Rates
 from evaluator.simulator.interpreter import Buffer, Unsupported, prepare
-from evaluator.simulator.time_model import combine, take_sample
+from evaluator.simulator.time_model import Sample, combine, take_sample
 
 FITTED = {
-    "l1_latency": (33, 60), "l1_line_latency": (0, 5), "l2_latency": (200, 320), "dram_queue_latency": (200, 800), "shared_latency": (22, 32),
-    "barrier_latency": (5, 40), "block_turnaround": (200, 900), "warp_interval": (0, 40),
-    "instructions_per_register": (1, 12), "partial_store": (1, 4), "l2_bytes_per_sm_cycle": (16, 28), "dram_efficiency": (.85, .95),
-    "launch_us": (1, 4), "bandwidth_norm": (3, 12), "term_norm": (1.3, 4),
+    "results_per_register": (1, 12), "warp_interval": (0, 40), "dram_queue_latency": (200, 800),
+    "block_turnaround": (200, 900), "l1_line_latency": (0, 5), "l2_latency": (200, 320),
+    "shared_latency": (22, 32), "barrier_latency": (5, 40),
+    "l1_latency": (33, 60), "partial_store": (1, 4), "l2_bytes_per_sm_cycle": (16, 28), "dram_efficiency": (.85, .95),
+    "launch_us": (1, 4), "bandwidth_norm": (3, 12), "term_norm": (1.3, 4), "page_miss": (.04, .2), "partial_write": (3, 7),
 }
 """Constant -> range. All others are documented or measured."""
-COMBINING = ("partial_store", "l2_bytes_per_sm_cycle", "dram_efficiency", "launch_us", "bandwidth_norm", "term_norm")
-"""Constants that act after the timed pass, so that its samples can be reused (`partial_store` acts in both)."""
-STEPS = (0.8, 0.9, 1.1, 1.25)
+COMBINING = frozenset(("l2_bytes_per_sm_cycle", "dram_efficiency", "launch_us", "bandwidth_norm", "term_norm", "page_miss",
+                       "partial_write"))
+"""Constants that act after the timed pass (dram_efficiency: almost only), so that its samples can be used again."""
+STEPS = (0.75, 0.9, 1.1, 1.35)
 
 
 class Fit:
@@ -40,36 +42,49 @@ class Fit:
             arrays = problem.build()
             self.work += [(v, arrays) for v in members]
 
-    def loss(self, constants: Constants) -> float:
-        """Mean squared log ratio of modelled and measured times."""
-        rates, total, count = Rates(H200, constants), 0.0, 0
+    def samples(self, constants: Constants) -> list[tuple[Variant, Sample]]:
+        """Both passes of every kernel that can be simulated, at reduced cost."""
+        rates, found = Rates(H200, constants), []
         for variant, arrays in self.work:
             module, resources = compiled(variant.source, H200.arch)
             buffers = [Buffer(a.ctypes.data, a.nbytes, name, True) for name, a in arrays.items()]
             try:
                 launch = prepare(module, variant.kernel, variant.grid, variant.block, pack(variant, arrays), buffers,
                                  dynamic_shared=variant.dynamic_shared, checks=False)
-                sample = take_sample(launch, resources[variant.kernel], variant.dynamic_shared, rates, samples=6, generations=2)
             except Unsupported:
                 continue
-            made = combine(sample, resources[variant.kernel], rates, cold=True)
-            total += math.log(made.time_us / self.measured[variant.kernel].cold_us) ** 2
-            count += 1
-        return total / count
+            found.append((variant, take_sample(launch, resources[variant.kernel], variant.dynamic_shared, rates, samples=6,
+                                               generations=2)))
+        return found
+
+    def loss(self, constants: Constants, samples: Sequence[tuple[Variant, Sample]]) -> float:
+        """Mean squared log ratio of modelled and measured times."""
+        rates = Rates(H200, constants)
+        logs = [math.log(combine(sample, compiled(variant.source, H200.arch)[1][variant.kernel], rates, cold=True).time_us
+                         / self.measured[variant.kernel].cold_us) for variant, sample in samples]
+        return sum(log**2 for log in logs) / len(logs)
 
     def search(self, start: Constants = H200_FITTED) -> tuple[Constants, float, float]:
         """(constants, loss before, loss after): one constant at a time, until nothing helps or the time is up."""
-        best, first = start, self.loss(start)
-        lowest, improved = first, True
+        best, samples = start, self.samples(start)
+        first = lowest = self.loss(start, samples)
+        improved = True
         while improved and time.monotonic() < self.deadline:
             improved = False
-            for name, (low, high) in FITTED.items():
-                for step in STEPS:
-                    value = min(high, max(low, getattr(best, name) * step))
-                    if time.monotonic() > self.deadline or value == getattr(best, name):
-                        continue
-                    candidate = replace(best, **{name: value})
-                    loss = self.loss(candidate)
-                    if loss < lowest * 0.999:
-                        best, lowest, improved = candidate, loss, True
+            for name, value in self._candidates(best):
+                if time.monotonic() > self.deadline:
+                    break
+                candidate = replace(best, **{name: value})
+                taken = samples if name in COMBINING else self.samples(candidate)
+                loss = self.loss(candidate, taken)
+                if loss < lowest * 0.999:
+                    best, lowest, samples, improved = candidate, loss, taken, True
+                    print(f"  {name} = {value:.4g}: {lowest:.5f}", flush=True)
         return best, first, lowest
+
+    def _candidates(self, best: Constants) -> Iterator[tuple[str, float]]:
+        for name, (low, high) in FITTED.items():
+            for step in STEPS:
+                value = min(high, max(low, getattr(best, name) * step))
+                if value != getattr(best, name):
+                    yield name, value

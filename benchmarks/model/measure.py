@@ -1,7 +1,7 @@
 """Measures the table's kernels on a GPU with CuPy, and profiles them with Nsight Compute where `ncu` is found.
 
-`python -m benchmarks.model.measure OUT.json [--only REGEX]` writes the form of `measured.json`. Times are CUDA-event times of one
-launch: "cold" after 128 MiB were written (L2 holds none of the inputs and is full of dirty lines of another buffer), "warm"
+`python -m benchmarks.model.measure OUT.json [--only REGEX]` writes the form of `measured.json`. Times are CUDA-event times of
+one launch: "cold" after 128 MiB were written (L2 holds none of the inputs and is full of dirty lines of another buffer), "warm"
 back to back. A spinning kernel before the first event keeps host time out. Every variant's output is compared with that of
 the first variant of its problem.
 """
@@ -63,7 +63,8 @@ class Bench:
         """The CuPy function and a call that launches it."""
         if variant.family not in self.modules:
             include = Path("/usr/local/cuda/include")
-            options = ("--std=c++17", f"-I{include}", f"-I{include / 'cccl'}") if "mma.h" in variant.source else ("--std=c++17",)
+            headers = (f"-I{include}", f"-I{include / 'cccl'}") if "mma.h" in variant.source else ()
+            options = ("--std=c++17", *headers)
             self.modules[variant.family] = cp.RawModule(code=variant.source, options=options)
         function = self.modules[variant.family].get_function(variant.kernel)
         sizes = variant.problem.sizes
@@ -145,8 +146,8 @@ def profile(only: str, ncu: str) -> dict[str, dict[str, float]]:
     """Kernel -> counter -> value, from one run of this module under ncu."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "raw.csv"
-        command = [ncu, "--profile-from-start", "off", "--clock-control", "none", "--csv", "--print-units", "base", "--page", "raw",
-                   "--metrics", ",".join(METRICS), "--log-file", str(log),
+        command = [ncu, "--profile-from-start", "off", "--clock-control", "none", "--csv", "--print-units", "base",
+                   "--page", "raw", "--metrics", ",".join(METRICS), "--log-file", str(log),
                    sys.executable, "-m", "benchmarks.model.measure", "-", "--launch-only", "--only", only]
         subprocess.run(command, timeout=300, check=False)
         lines = [line for line in log.read_text().splitlines() if line.startswith('"')]
@@ -158,9 +159,10 @@ def environment() -> dict[str, Any]:
     """Device and versions, for the record."""
     properties = cp.cuda.runtime.getDeviceProperties(0)
     query = ["nvidia-smi", "--query-gpu=driver_version,clocks.sm,clocks.mem", "--format=csv,noheader"]
-    driver, sm_clock, memory_clock = subprocess.run(query, capture_output=True, text=True, check=True).stdout.strip().split(", ")
+    answer = subprocess.run(query, capture_output=True, text=True, check=True).stdout
+    driver, sm_clock, memory_clock = answer.strip().split(", ")
     return {"date": time.strftime("%Y-%m-%d"), "device": properties["name"].decode(), "driver": driver,
-            "cuda_runtime": cp.cuda.runtime.runtimeGetVersion(), "nvrtc": "%d.%d" % cp.cuda.nvrtc.getVersion(),
+            "cuda_runtime": cp.cuda.runtime.runtimeGetVersion(), "nvrtc": ".".join(map(str, cp.cuda.nvrtc.getVersion())),
             "cupy": cp.__version__, "sm_clock": sm_clock, "memory_clock": memory_clock, "l2_flush_bytes": FLUSH_BYTES}
 
 

@@ -36,7 +36,8 @@ def family_score(families: Sequence[str], modelled: Mapping[str, float], measure
 def score_row(name: str, role: str, s: Score) -> list[object]:
     """One line of the ranking table."""
     worst, ratio = s.worst
-    return [name, role, f"{s.right}/{s.pairs}", f"{s.hard_right}/{s.hard_pairs}", f"×{s.error_factor:.2f}", f"{worst} ×{ratio:.2f}"]
+    return [name, role, f"{s.right}/{s.pairs}", f"{s.hard_right}/{s.hard_pairs}", f"×{s.error_factor:.2f}",
+            f"{worst} ×{ratio:.2f}"]
 
 
 def ranking(results: Sequence[Modelled], measured: Mapping[str, Measured]) -> str:
@@ -44,9 +45,10 @@ def ranking(results: Sequence[Modelled], measured: Mapping[str, Measured]) -> st
     variants = [r.variant for r in results]
     times = {r.variant.kernel: r.estimate.time_us for r in results}
     cold = {name: record.cold_us for name, record in measured.items()}
-    groups = [(family, "development" if family in DEVELOPMENT else "test", (family,)) for family in FAMILIES]
+    groups: list[tuple[str, str, Sequence[str]]] = [
+        (family, "development" if family in DEVELOPMENT else "test", (family,)) for family in FAMILIES]
     groups += [("**development families**", "", DEVELOPMENT), ("**test families**", "", TEST), ("**all**", "", FAMILIES)]
-    head = ("family", "role", "pairs right", f"hard pairs ({CLOSE}-{FAR:g}×)", "typical error", "worst kernel (modelled / measured)")
+    head = ("family", "role", "pairs right", f"hard pairs ({CLOSE}-{FAR:g}×)", "typical error", "worst (modelled / measured)")
     text = table(head, [score_row(name, role, family_score(members, times, cold, variants)) for name, role, members in groups])
     wrong = family_score(FAMILIES, times, cold, variants).wrong
     if wrong:
@@ -104,9 +106,9 @@ def cost(results: Sequence[Modelled]) -> str:
 def render(results: Sequence[Modelled], measured: Mapping[str, Measured], cross: str, *, with_cost: bool) -> str:
     """The whole document."""
     parts = [
-        "# Modelled times against an H200\n\nWritten by `python -m benchmarks.model`. Cold times; kernels are ranked within one "
-        f"problem, pairs within {CLOSE}× count as equal. Typical error: exp of the mean |log ratio|. Constants were chosen on the "
-        "development families only.\n",
+        "# Modelled times against an H200\n\nWritten by `python -m benchmarks.model`. Cold times; kernels are ranked within "
+        f"one problem, pairs within {CLOSE}× count as equal. Typical error: exp of the mean |log ratio|. Constants were "
+        "searched on the development families only.\n",
         ranking(results, measured),
         "## Cross-validation\n\n" + cross if cross else "",
         "## Counters against Nsight Compute\n\n" + counters(results, measured),

@@ -202,7 +202,8 @@ def _small_blocks() -> None:
     n = 1 << 24
     problem = Problem("add_one", {"n": n}, {"x": Array((n,)), "y": _output(n)})
     _add("small_blocks", problem, "x y n",
-         *((f"sb_{threads}", -(-n // threads), threads, f"blocks of {threads} threads") for threads in (32, 48, 64, 128, 512, 1024)),
+         *((f"sb_{threads}", -(-n // threads), threads, f"blocks of {threads} threads")
+           for threads in (32, 48, 64, 128, 512, 1024)),
          ("sb_half_idle", n // 128, 256, "half of each block leaves at once"))
 
 

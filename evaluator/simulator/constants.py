@@ -24,26 +24,26 @@ CARVEOUTS_KIB = (0, 8, 16, 32, 64, 100, 132, 164, 196, 228)
 class Constants:
     """Cycles are those of the multiprocessor's clock; latencies run from issue to use."""
 
-    l1_latency: float = 38
+    l1_latency: float = 42
     """Load that hits L1, cycles (fitted; documented: about 33)."""
-    l1_line_latency: float = 2.5
+    l1_line_latency: float = 3.4
     """Added to it for each further 128-byte line of the request, cycles (fitted: one thread a row)."""
-    l2_latency: float = 270
+    l2_latency: float = 250
     """Load that hits L2, cycles (fitted; published: 200 to 290)."""
     dram_latency: float = 480
     """Load served by an idle DRAM, cycles (measured: one warp a scheduler that waits for every four loads)."""
-    dram_queue_latency: float = 470
+    dram_queue_latency: float = 630
     """What is added when DRAM is fully busy, cycles (fitted)."""
-    shared_latency: float = 24
+    shared_latency: float = 23
     """Shared-memory load, cycles (fitted; published: 23 to 30)."""
     barrier_latency: float = 15
     """From the last warp's arrival at a barrier until the others go on, cycles (fitted)."""
     shared_atomic_latency: float = 20
     """Shared integer atomic, for each lane on the same word, cycles (published: native, about 20)."""
     shared_cas_latency: float = 60
-    """Shared float atomic, for each lane on the same word: a compare-and-swap loop, cycles (estimated from its instructions)."""
+    """Shared float atomic, for each lane on the same word: a compare-and-swap loop, cycles (estimated)."""
 
-    block_turnaround: float = 500
+    block_turnaround: float = 375
     """From a block's end to its successor's first instruction, cycles (fitted)."""
     block_interval: float = 157
     """A multiprocessor starts one block in this many cycles (measured: blocks of 32 to 128 threads)..."""
@@ -51,8 +51,8 @@ class Constants:
     """... plus this for each warp (measured likewise)."""
     warp_interval: float = 20
     """From one warp of a block to the next, cycles (fitted)."""
-    instructions_per_register: float = 2.5
-    """Instructions that ptxas can keep in flight for each free register (fitted)."""
+    results_per_register: float = 2
+    """Results that ptxas can have in flight for each free register; most are used up at once (fitted)."""
 
     l1_request: float = 1
     """Data-pipe cycles of a global request (documented: 128 bytes a cycle)."""
@@ -70,7 +70,7 @@ class Constants:
     hopper_mma_sync: float = 0.54
     """Share of the dense tensor-core rate that mma.sync reaches on Hopper (fitted; published: 0.6)."""
 
-    partial_store: float = 2.5
+    partial_store: float = 2.25
     """L2 work of a store to part of a 32-byte sector, in full sectors (fitted)."""
     atomic_sector: float = 2.5
     """L2 work of an atomic, in sectors, for each sector it touches (estimated: read, modify, write)."""
@@ -85,9 +85,9 @@ class Constants:
     """L2 bandwidth for each multiprocessor and cycle, bytes (fitted: 5.6 TB/s on an H200)."""
     dram_efficiency: float = 0.917
     """DRAM bandwidth that streaming kernels reach, of the datasheet's (fitted: 4.4 of 4.8 TB/s)."""
-    page_miss: float = 0.08
+    page_miss: float = 0.06
     """DRAM work added for each unused granule of a touched page, in granules (measured: random 4-byte reads)."""
-    partial_write: float = 4.5
+    partial_write: float = 5
     """DRAM work of writing a granule back that was not written whole, in granules (measured: random 4-byte writes)."""
     l2_reuse: float = 0.35
     """Share of L2 that one buffer's reuse can count on: both halves keep copies, other traffic passes through (measured:

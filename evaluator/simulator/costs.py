@@ -1,8 +1,9 @@
 """What each PTX instruction costs a multiprocessor: issue slots, latency, pipe, and how ptxas changes it.
 
-Figures are for compute capability 8 and 9 (cycles of one scheduler's quarter: a pipe of 16 lanes takes 2 for a warp). Latencies and
-pipe widths are documented or published microbenchmarks; instruction counts of divisions and square roots are those of NVRTC's
-code. What only the machine code shows (registers, wide shared loads, merged atomics, the instruction ratio) comes from SASS.
+Figures are for compute capability 8 and 9 (cycles of one scheduler's quarter: a pipe of 16 lanes takes 2 for a warp). Latencies
+and pipe widths are documented or published microbenchmarks; instruction counts of divisions and square roots are those of
+NVRTC's code. What only the machine code shows (registers, wide shared loads, merged atomics, the instruction ratio) comes from
+SASS.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from evaluator.types import KernelResources
 REGISTER_BYTES = 128
 """A 32-bit register of a warp; a 64-bit one takes two."""
 COST = np.dtype([("issue", "f4"), ("latency", "f4"), ("pipe_cycles", "f4"), ("pipe", "i4"), ("kind", "i4"), ("sources", "i4"),
-                 ("targets", "i4"), ("first_register", "i4"), ("joined_bytes", "i4"), ("merged", "i4"), ("window", "i4")])
+                 ("targets", "i4"), ("first_register", "i4"), ("joined_bytes", "i4"), ("merged", "i4"), ("window", "i4"),
+                 ("holds", "i4")])
 """`InstructionCost` of csrc/timing_types.h."""
 
 
@@ -176,7 +178,9 @@ class CostTable:
     registers: NDArray[np.int32]
 
 
-MEMORY_SASS = frozenset("LDG STG LDS STS LDSM RED REDG ATOM ATOMG ATOMS SHFL HMMA LDGSTS BAR MUFU LDL STL".split())
+MEMORY_SASS = frozenset((
+    "LDG", "STG", "LDS", "STS", "LDSM", "RED", "REDG", "ATOM", "ATOMG", "ATOMS", "SHFL", "HMMA", "LDGSTS", "BAR", "MUFU", "LDL",
+    "STL"))
 MEMORY_PTX = frozenset(("LOAD", "STORE", "ATOMIC", "COPY_ASYNC", "SHUFFLE", "MMA", "LOAD_MATRIX", "BARRIER"))
 LEAST_RATIO, MOST_RATIO = .8, 1.45
 """Machine instructions for each estimated one, clipped: beyond these the static counts say little about the hot loop."""
@@ -222,6 +226,7 @@ def describe(kernel: KernelCode, resources: KernelResources, rates: Rates) -> Co
         used += read + written
         if becomes_predicate(code, names, i):
             row["kind"], row["issue"] = Kind.PLAIN, .3
+        row["holds"] = bool(written) and row["issue"] >= .5 and not name.startswith(("setp", "testp"))
         if name == "ATOMIC":
             row["merged"] = merged[1] if ins["space"] == SHARED else merged[0] and _is_integer_reduction(ins)
     wide = sum(count for opcode, count in resources.sass.items() if opcode.startswith("LDS") and ".128" in opcode)
@@ -229,7 +234,7 @@ def describe(kernel: KernelCode, resources: KernelResources, rates: Rates) -> Co
                 for name, ins in zip(names, code, strict=True))
     for group, _ in zip(joinable_shared_loads(code, names), range(max(0, wide)), strict=False):
         rows["joined_bytes"][group[0]], rows["joined_bytes"][group[1:]], rows["issue"][group[1:]] = 16, -1, .01
-    rows["window"] = windows(kernel, names, resources.registers, rates.constants.instructions_per_register, NONE)
+    rows["window"] = windows(kernel, names, resources.registers, rates.constants.results_per_register, NONE)
     rows["issue"] *= instruction_ratio(rows, names, resources.sass)
     return CostTable(rows, np.array([*used, 0], np.int32))
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from evaluator.simulator.build import library
 from evaluator.simulator.interpreter_counts import COUNTS, KernelCounts
 from evaluator.simulator.interpreter_findings import FindingRecord, RawFinding, decode_finding, finding_buffer
-from evaluator.simulator.interpreter_memory import ModuleMemory, fill_constants
+from evaluator.simulator.interpreter_memory import Buffer, ModuleMemory, buffer_table, fill_constants
 from evaluator.simulator.ptx_code import KernelCode
 from evaluator.simulator.ptx_lowering import lower_kernel
 from evaluator.simulator.ptx_module import Function, Unsupported, Variable, parameter_offsets, parse_module
@@ -31,6 +31,9 @@ FINDING_LIMIT = 64
 DEFAULT_BUDGET = 20_000_000
 """Warp instructions that one warp may execute: seconds of simulation, far above any honest kernel at verification sizes."""
 
+MOST_SHARED, MOST_LOCAL = 1 << 20, 512 << 10
+"""Bytes; far above what a GPU accepts, so that sizes stay in the core's range."""
+
 
 class Parameter(NamedTuple):
     """A kernel parameter as the packed argument block holds it; bytes."""
@@ -40,15 +43,6 @@ class Parameter(NamedTuple):
     size: int
     align: int
     is_pointer: bool
-
-
-class Buffer(NamedTuple):
-    """Memory a kernel may touch: address and size in bytes, a label for messages, and whether it may be written."""
-
-    address: int
-    nbytes: int
-    label: str
-    writable: bool
 
 
 class Module:
@@ -112,9 +106,6 @@ class LaunchRecord(ctypes.Structure):
         ("gap_count", ctypes.c_int32), ("reserved", ctypes.c_int32))
 
 
-BUFFER = np.dtype([("begin", "u8"), ("end", "u8"), ("writable", "i4"), ("id", "i4")])
-
-
 @dataclass
 class PreparedLaunch:
     """A launch in the core's terms; keeps alive everything that `record` points to."""
@@ -124,7 +115,7 @@ class PreparedLaunch:
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     buffers: tuple[Buffer, ...]
-    """The caller's buffers, then the module's variables and the argument block; the core names buffers by this index."""
+    """The caller's buffers, then the argument block and the module's variables; the core names buffers by this index."""
     keep: tuple[NDArray[np.generic], ...]
 
     @property
@@ -140,10 +131,11 @@ def _three(values: Sequence[int], what: str) -> tuple[int, int, int]:
     return int(padded[0]), int(padded[1]), int(padded[2])
 
 
-def _checked_buffers(buffers: Sequence[Buffer]) -> NDArray[np.void]:
-    table = np.zeros(len(buffers), BUFFER)
-    for i, b in enumerate(buffers):
-        table[i] = (b.address, b.address + b.nbytes, b.writable, i)
+def _checked_buffers(own: Sequence[Buffer], module: NDArray[np.void], buffers: Sequence[Buffer]) -> NDArray[np.void]:
+    """All records by address, none empty; ids index `buffers`: the caller's and ours (`own`), then the module's."""
+    shifted = module.copy()
+    shifted["id"] += len(own)
+    table = np.concatenate([buffer_table(own), shifted])
     table = table[table["end"] > table["begin"]]
     table.sort(order="begin")
     clash = np.flatnonzero(table["begin"][1:] < table["end"][:-1])
@@ -169,10 +161,15 @@ def prepare(
         raise ValueError(f"{kernel} takes {code.parameter_bytes} bytes of arguments, {len(packed_args)} were packed")
     arguments = np.zeros(len(packed_args) + 8, np.uint8)
     arguments[:len(packed_args)] = np.frombuffer(packed_args, np.uint8)
+    if max(grid_size) >= 2**31 or max(grid_size[1:]) > 65535:
+        raise ValueError(f"a grid has at most (2147483647, 65535, 65535) blocks, not {grid_size}")
+    if code.shared_bytes + dynamic_shared > MOST_SHARED or not dynamic_shared >= 0 or code.local_bytes > MOST_LOCAL:
+        raise ValueError(f"{kernel} asks for {code.static_shared_bytes + dynamic_shared} bytes of shared memory a block and "
+                         f"{code.local_bytes} of local memory a thread: more than any GPU has")
     static = (code.shared_bytes + code.dynamic_align - 1) // code.dynamic_align * code.dynamic_align
-    own = [*module.memory.buffers(), Buffer(arguments.ctypes.data, len(packed_args), "kernel parameters", False)]
-    everything = (*buffers, *own)
-    table = _checked_buffers(everything)
+    own = (*buffers, Buffer(arguments.ctypes.data, len(packed_args), "kernel parameters", False))
+    everything = (*own, *module.memory.buffers)
+    table = _checked_buffers(own, module.memory.table, everything)
     specials = _specials(code, grid_size, block_size, dynamic_shared, sm_count)
     constants, top = fill_constants(code, arguments, static, specials, module.memory)
     gaps = np.array([*code.shared_gaps, (static + dynamic_shared, static + dynamic_shared)], np.int32)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +14,27 @@ from evaluator.simulator.ptx_code import KernelCode
 from evaluator.simulator.ptx_instruction import integer
 from evaluator.simulator.ptx_module import ParsedModule, Unsupported, Variable, type_bytes
 
-if TYPE_CHECKING:
-    from evaluator.simulator.interpreter import Buffer
-
+BUFFER = np.dtype([("begin", "u8"), ("end", "u8"), ("writable", "i4"), ("id", "i4")])
+"""csrc/machine.h `Buffer`."""
 GUARD = 256
 """Bytes around every variable that belong to none."""
+
+
+class Buffer(NamedTuple):
+    """Memory a kernel may touch: address and size in bytes, a label for messages, and whether it may be written."""
+
+    address: int
+    nbytes: int
+    label: str
+    writable: bool
+
+
+def buffer_table(buffers: Sequence[Buffer]) -> NDArray[np.void]:
+    """Records of `buffers` in their order."""
+    table = np.zeros(len(buffers), BUFFER)
+    for i, b in enumerate(buffers):
+        table[i] = (b.address, b.address + b.nbytes, b.writable, i)
+    return table
 
 
 class ModuleMemory:
@@ -49,12 +67,16 @@ class ModuleMemory:
             raise Unsupported(f"variable {name} is initialised with {self._unresolved[name]}")
         return self.place(name)[0]
 
-    def buffers(self) -> list[Buffer]:
-        """The variables as buffers; constants are read-only."""
-        from evaluator.simulator.interpreter import Buffer
+    @functools.cached_property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """The variables as buffers; constants are read-only. Headers bring more than a thousand, hence cached."""
+        return tuple(Buffer(*self.place(name), f"variable {name}", variable.space == "global")
+                     for name, variable in self._variables.items())
 
-        return [Buffer(*self.place(name), f"variable {name}", variable.space == "global")
-                for name, variable in self._variables.items()]
+    @functools.cached_property
+    def table(self) -> NDArray[np.void]:
+        """The same as BUFFER records, ids counting from 0."""
+        return buffer_table(self.buffers)
 
     def _initialise(self, variable: Variable) -> None:
         if not variable.initial:

@@ -132,7 +132,7 @@ def _emit_call(low: Lowering, name: str, passed: list[str], returned: list[str])
         for piece, source in written.items():
             if piece not in pieces:
                 pieces[piece] = low.slot(8)
-            low.lane("mov.b64", pieces[piece], [source])
+            low.lane("mov.b64" if piece[1] == 8 else "mov.b32", pieces[piece], [source])
     slot = low.return_slot(name)
     record = low.emit("CALL", d=slot, writes=[slot])
     low.jump(record, "", name)

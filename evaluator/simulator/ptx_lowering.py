@@ -33,6 +33,8 @@ LANE_MASKS: dict[str, Callable[[int], int]] = {
     "gt": lambda lane: ~((2 << lane) - 1), "ge": lambda lane: ~((1 << lane) - 1)}
 LAUNCH_SPECIALS = {"%ntid.x", "%ntid.y", "%ntid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z", "%nwarpid", "%smid", "%nsmid",
                    "%dynamic_smem_size", "%total_smem_size", "%gridid"}
+UNSUPPORTED_SPECIALS = {"%envreg": "grid-wide synchronisation", "%cluster": "thread block clusters",
+                        "%ncluster": "thread block clusters"}
 _INTEGER = re.compile(r"^-?(0[xX][0-9a-fA-F]+|\d+)U?$")
 
 
@@ -156,11 +158,11 @@ class Lowering:
     def _check_call_parameters(self) -> None:
         for function, parameter, stored, line in self.call_stores:
             wanted = set(self.formal_slots.get(function, {}).get(parameter, {}))
-            if not wanted <= stored:
+            if _cut_differently(wanted, stored):
                 raise Unsupported(f"{function} reads its argument {parameter} in other pieces than the caller wrote", line)
         for function, pieces in self.formal_slots.items():
             for result in self.module.functions[function].returns if function in self.module.functions else ():
-                if not set(pieces.get(result.name, {})) <= self.result_stores.get((function, result.name), set()):
+                if _cut_differently(set(pieces.get(result.name, {})), self.result_stores.get((function, result.name), set())):
                     raise Unsupported(f"the result of {function} is read in other pieces than it wrote")
 
     # ---- statements
@@ -299,7 +301,8 @@ class Lowering:
             return self.constant("lanes", tuple(LANE_MASKS[name[10:]](lane) & 0xFFFFFFFF for lane in range(32)), 4)
         if name in LAUNCH_SPECIALS:
             return self.constant("special", name, 4)
-        raise Unsupported(f"special register {name}", self.line or None)
+        why = next((f" ({text})" for start, text in UNSUPPORTED_SPECIALS.items() if name.startswith(start)), "")
+        raise Unsupported(f"special register {name}{why}", self.line or None)
 
     def operand(self, text: str, width: int = 4, kind: str = "b32") -> int:
         """Offset of a source operand: register, special register, number or address of a variable."""
@@ -408,6 +411,11 @@ class Lowering:
         def resolve(pc: int) -> None:
             record["target"] = pc
         self.label_uses.append((resolve, (function or self.scope.function.name, label), self.line))
+
+
+def _cut_differently(wanted: set[tuple[int, int]], stored: set[tuple[int, int]]) -> bool:
+    """Some (offset, size) is read that was stored in other pieces. Bytes that nobody stored are padding."""
+    return any(at < end + size and end < at + width for at, width in wanted - stored for end, size in stored)
 
 
 def lower_kernel(module: ParsedModule, name: str) -> KernelCode:

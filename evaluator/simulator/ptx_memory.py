@@ -128,10 +128,17 @@ def _load_parameter(low: Lowering, op: Op) -> None:
         at = offset + i * size
         if low.scope.function.is_entry and name in low.parameter_offsets:
             key = (low.parameter_offsets[name] + at, size, kind[0] == "s")
-            source = low.constant("parameter", key, register.width)
+            low.lane(f"mov.b{8 * register.width}", register.offset, [low.constant("parameter", key, register.width)])
         else:
-            source = call_slot(low, name, at, size)
-        low.lane(f"mov.b{8 * register.width}", register.offset, [source])
+            low.lane(_widening(kind, size, register.width), register.offset, [call_slot(low, name, at, size)])
+
+
+def _widening(kind: str, size: int, width: int) -> str:
+    """The operation that reads `size` bytes of a lane into a register of `width` bytes."""
+    if size == width:
+        return f"mov.b{8 * size}"
+    sign = "s" if kind[0] == "s" else "u"
+    return f"cvt.{sign}{8 * width}.{sign}{8 * size}"
 
 
 def call_slot(low: Lowering, name: str, offset: int, size: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,9 @@ from evaluator.simulator.ptx_code import KernelCode
 
 CONTROL = frozenset(("BRANCH", "BRANCH_TABLE", "EXIT", "BARRIER", "WARP_SYNC", "CALL", "RETURN"))
 """Instructions that end a basic block."""
-RESERVED_REGISTERS = 4
+RESERVED_REGISTERS = 2
 """Registers that the machine code needs beside the PTX's values (stack pointer, addresses of constants)."""
-LEAST_WINDOW, MOST_WINDOW = 6, 500
+LEAST_WINDOW, MOST_WINDOW = 12, 500
 
 
 def block_starts(code: NDArray[np.void], names: Sequence[str], ext: NDArray[np.int32]) -> list[int]:
@@ -73,11 +74,11 @@ def live_at_starts(kernel: KernelCode, names: Sequence[str], none: int) -> dict[
 
 
 def windows(kernel: KernelCode, names: Sequence[str], registers: int, per_register: float, none: int) -> NDArray[np.int32]:
-    """By instruction: how many instructions before it must be done before it can issue."""
+    """By instruction: how many results before it must be there before it can issue."""
     live = live_at_starts(kernel, names, none)
     starts = [*live, len(names)]
     sizes = np.zeros(len(names), np.int32)
-    for start, end in zip(starts, starts[1:], strict=False):
+    for start, end in pairwise(starts):
         free = registers - RESERVED_REGISTERS - live[start]
         sizes[start:end] = int(min(MOST_WINDOW, max(LEAST_WINDOW, per_register * free)))
     return sizes

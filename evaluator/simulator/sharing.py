@@ -65,8 +65,8 @@ class Slot:
     distinct: float
     """Granules that the grid touches."""
     chance: float
-    """Blocks that share a granule by chance, beyond what neighbours share (1: none). Sharing that samples show but neighbours do
-    not explain is taken as chance where neighbours share nothing, as near otherwise."""
+    """Blocks that share a granule by chance, beyond what neighbours share (1: none). Sharing that samples show but neighbours
+    do not explain is taken as chance where neighbours share nothing, as near otherwise."""
     filled: float
     """Share of the bytes of stored sectors that one block fills."""
 
@@ -75,11 +75,11 @@ class Slot:
         part = min(1.0, self.pattern.window(blocks, grid) / max(1e-9, self._all(grid)))
         return float(self.distinct * (1 - (1 - part) ** self.chance))
 
-    def slope(self, blocks: float, grid: Sequence[int]) -> float:
-        """F'(w)."""
+    def slope(self, blocks: float, grid: Sequence[int], wave: int) -> float:
+        """F'(w). Neighbours in one wave run side by side, so what they share is shared however small w is; chance is not."""
         part = min(1.0, self.pattern.window(blocks, grid) / max(1e-9, self._all(grid)))
         thinning = self.distinct * self.chance / max(1e-9, self._all(grid)) * (1 - part) ** (self.chance - 1)
-        return float(self.pattern.slope(blocks, grid) * thinning)
+        return float(self.pattern.slope(max(blocks, wave), grid) * thinning)
 
     def _all(self, grid: Sequence[int]) -> float:
         return self.pattern.window(grid[0] * grid[1] * grid[2], grid)
@@ -165,11 +165,12 @@ def _slot(granules: dict[str, float], pages: dict[str, float], sharers: Floats, 
 def popularity(slot: Slot, sharers: Floats, samples: int, blocks: int) -> float:
     """Share of all blocks that use a granule: mean over touches, or that of granules most samples use (a counter, bins)."""
     common = [met for met in range(max(4, samples // 2), len(sharers)) if sharers[met]]
-    return float(min(1.0, max(slot.pattern.size / max(1.0, slot.distinct), max(common, default=0) / max(1, samples), 1 / blocks)))
+    mean = slot.pattern.size / max(1.0, slot.distinct)
+    return float(min(1.0, max(mean, max(common, default=0) / max(1, samples), 1 / blocks)))
 
 
-def window_that_fits(slots: Sequence[Slot], grid: Sequence[int], capacity: float, wave: int) -> float:
-    """The most consecutive blocks whose granules L2 holds; at least one wave, whose blocks run side by side."""
+def window_that_fits(slots: Sequence[Slot], grid: Sequence[int], capacity: float) -> float:
+    """The most consecutive blocks whose granules L2 holds."""
     blocks = grid[0] * grid[1] * grid[2]
 
     def footprint(count: float) -> float:
@@ -181,7 +182,7 @@ def window_that_fits(slots: Sequence[Slot], grid: Sequence[int], capacity: float
     while high / low > 1.01:
         middle = (low * high) ** 0.5
         low, high = (middle, high) if footprint(middle) <= capacity else (low, middle)
-    return min(float(blocks), max(low, float(wave)))
+    return low
 
 
 def analyse(sums: NDArray[np.void], sharers: Floats, grid: Sequence[int], buffer_bytes: Sequence[int], capacity: float,
@@ -192,12 +193,12 @@ def analyse(sums: NDArray[np.void], sharers: Floats, grid: Sequence[int], buffer
     used = [i for i in range(count) if sums[i, 0]["size"] > 0]
     slots = {i: _slot({n: float(sums[i, 0][n]) for n in names}, {n: float(sums[i, 1][n]) for n in names}, sharers[i], grid,
                       buffer_bytes[i // USES]) for i in used}
-    window = window_that_fits(list(slots.values()), grid, capacity, wave)
+    window = window_that_fits(list(slots.values()), grid, capacity)
     dram_share, density, partial, distinct, visitors = (np.zeros(count), np.ones(count), np.zeros(count), np.zeros(count),
                                                         np.zeros(count))
     for i, slot in slots.items():
         once = slot.distinct / (blocks * slot.pattern.size)
-        again = slot.slope(window, grid) / slot.pattern.size if window < blocks else 0.0
+        again = slot.slope(window, grid, wave) / slot.pattern.size if window < blocks else 0.0
         dram_share[i] = min(1.0, max(once, again))
         in_wave = min(wave, blocks)
         room = GRANULES_A_PAGE * max(1e-9, slot.pages.window(in_wave, grid))

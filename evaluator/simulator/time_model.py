@@ -25,8 +25,8 @@ from evaluator.simulator.costs import describe
 from evaluator.simulator.interpreter import Buffer, Module, PreparedLaunch, prepare
 from evaluator.simulator.occupancy import RESERVED_SHARED, Occupancy, occupancy
 from evaluator.simulator.sharing import GRANULE_BYTES, READ, UPDATE, USES, WRITE, Sharing
-from evaluator.simulator.timed_pass import TimedPass, run_sharing, run_timed
 from evaluator.simulator.time_facts import facts
+from evaluator.simulator.timed_pass import TimedPass, run_sharing, run_timed
 from evaluator.types import DeviceSpec, KernelResources
 
 SAMPLES = 12
@@ -204,12 +204,14 @@ def memory_traffic(sample: Sample, rates: Rates, *, cold: bool) -> Traffic:
     written = sample.sharing.partial * c.partial_write + (1 - sample.sharing.partial) * scattered
     work = np.where(use == WRITE, written, np.where(use == UPDATE, 2 * scattered, scattered))
     dram_work = GRANULE_BYTES * float((granules * work).sum())
-    moved = GRANULE_BYTES * float(granules[use == READ].sum() + granules[use == WRITE].sum() + 2 * granules[use == UPDATE].sum())
+    # A scattered atomic moves one sector each way, a granule in all; dense ones move whole granules each way.
+    moved = GRANULE_BYTES * float((granules * np.where(use == UPDATE, 1 + sample.sharing.density, 1)).sum())
     stored = GRANULE_BYTES * float(sample.sharing.distinct_granules[use != READ].sum())
     # A cold run evicts others' dirty lines unless its own writes stay behind instead.
     evicted = max(0.0, min(c.l2_dirty * rates.device.l2_bytes, moved) - min(stored, moved)) if cold else 0.0
     dram_bytes = max(0.0, moved - min(stored, c.l2_keeps * rates.device.l2_bytes))
-    return Traffic(sectors * scale * 32 / rates.l2_bytes_per_s * 1e6, (dram_work + evicted) / rates.dram_bytes_per_s * 1e6, dram_bytes)
+    l2_us = sectors * scale * 32 / rates.l2_bytes_per_s * 1e6
+    return Traffic(l2_us, (dram_work + evicted) / rates.dram_bytes_per_s * 1e6, dram_bytes)
 
 
 def spill_terms(sample: Sample, resources: KernelResources, rates: Rates) -> dict[str, float]:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from evaluator.simulator.build import library
 from evaluator.simulator.costs import CostTable
-from evaluator.simulator.interpreter import FindingRecord, PreparedLaunch, RawFinding, decode_finding, finding_buffer
+from evaluator.simulator.interpreter import PreparedLaunch, RawFinding, decode_finding, finding_buffer
+from evaluator.simulator.interpreter_findings import FindingRecord
 from evaluator.simulator.sharing import USES, Sharing, analyse, choose_samples
 
 NEIGHBOURS, LEVELS, MOST_SHARERS = 4, 2, 32
@@ -72,24 +73,25 @@ def run_sharing(launch: PreparedLaunch, samples: int, budget: int, capacity: flo
     fields = np.dtype([(name, "f8") for name in field_names()["sums"]])
     sums, sharers = np.zeros((slots, LEVELS), fields), np.zeros((slots, MOST_SHARERS))
     error = finding_buffer()
-    done = library().timing_sharing(ctypes.byref(launch.record), _pointer(chosen), len(chosen), ctypes.c_uint64(budget), LEAST_SAMPLES,
-                                    slots, _pointer(sums), _pointer(sharers), ctypes.byref(error))
+    done = library().timing_sharing(
+        ctypes.byref(launch.record), _pointer(chosen), len(chosen), ctypes.c_uint64(budget), LEAST_SAMPLES, slots,
+        _pointer(sums), _pointer(sharers), ctypes.byref(error))
     if done < 0:
         raise _failure(error, launch)
     return analyse(sums, sharers, launch.grid, launch.buffer_bytes, capacity, wave)
 
 
-def run_timed(launch: PreparedLaunch, table: CostTable, blocks: NDArray[np.uint64], resident: int, parameters: Mapping[str, float],
-              dram_share: NDArray[np.float64], budget: int) -> TimedPass:
+def run_timed(launch: PreparedLaunch, table: CostTable, blocks: NDArray[np.uint64], resident: int,
+              parameters: Mapping[str, float], dram_share: NDArray[np.float64], budget: int) -> TimedPass:
     """Runs one multiprocessor's `blocks`, `resident` at once, two generations at least. Raises SampledBlockFailed."""
     values = np.array([parameters[name] for name in field_names()["parameters"]])
     totals, ends = np.zeros(len(field_names()["totals"])), np.zeros(len(blocks))
     share, granules, line_ns = dram_share.astype(np.float32), np.zeros(len(dram_share)), np.zeros(len(dram_share))
     error = finding_buffer()
     ended = library().timing_multiprocessor(
-        ctypes.byref(launch.record), _pointer(blocks), len(blocks), resident, ctypes.c_uint64(budget), min(len(blocks), 2 * resident),
-        _pointer(table.rows), _pointer(table.registers), _pointer(values), _pointer(share), len(share), _pointer(ends),
-        _pointer(totals), _pointer(granules), _pointer(line_ns), ctypes.byref(error))
+        ctypes.byref(launch.record), _pointer(blocks), len(blocks), resident, ctypes.c_uint64(budget),
+        min(len(blocks), 2 * resident), _pointer(table.rows), _pointer(table.registers), _pointer(values), _pointer(share),
+        len(share), _pointer(ends), _pointer(totals), _pointer(granules), _pointer(line_ns), ctypes.byref(error))
     if ended < 0:
         raise _failure(error, launch)
     named = dict(zip(field_names()["totals"], totals.tolist(), strict=True))

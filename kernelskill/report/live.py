@@ -55,10 +55,11 @@ class Progress(Silent):
     def decided(self, round_: int, decision: Decision) -> None:
         """What was chosen and why."""
         if decision.chosen is None:
-            self.console.print(f"stop      {decision.stop_reason}: {decision.reason}", markup=False)
+            self.console.print(f"stop      {decision.reason}", markup=False)
         else:
             self.console.print(f"round {round_:<3} {decision.application}", style="bold", markup=False)
-            self.console.print(f"          {decision.reason}", style="dim", markup=False)
+            because = decision.reason.removeprefix(f"{decision.chosen.method}: ")
+            self.console.print(f"          {because}", style="dim", markup=False)
 
     def attempted(self, attempt: Attempt) -> None:
         """What came of it."""

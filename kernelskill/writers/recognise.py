@@ -220,4 +220,4 @@ def _elementwise_problem(task: Task, term: Term, torch_module: TorchModule) -> A
     for leaf, shape in padded.items():
         broadcast = [shape[axis] == 1 and (extents[axis] != 1 or bool(leaf.binding)) for axis in range(rank)]
         operands[leaf.name] = tuple("1" if alike else dim for alike, dim in zip(broadcast, dims, strict=True))
-    return make_problem(kernel_name(task.name), operands, dims, term.expression, torch_module)
+    return make_problem(kernel_name(task.name), operands, dims, term.expression, torch_module=torch_module)

@@ -199,7 +199,8 @@ def apply_function(target: Any, arguments: tuple[Any, ...], keywords: Mapping[st
     step = BY_NAME.get(name.rstrip("_"))
     if step is None or (target is operator.getitem and not isinstance(arguments[0], tuple)):
         raise WriterError(f"the operation '{name}' is not known")
-    known = {("dim" if k == "axis" else k): v for k, v in keywords.items() if k not in ("input", "self", "other") and v is not None}
+    given = {("dim" if k == "axis" else k): v for k, v in keywords.items() if v is not None}
+    known = {k: v for k, v in given.items() if k not in ("input", "self", "other")}
     positional = [keywords[k] for k in ("input", "self") if k in keywords] + list(arguments)
     positional += [keywords["other"]] if "other" in keywords else []
     try:

@@ -13,6 +13,7 @@ from kernelskill.writers.template import expression as ex
 from kernelskill.writers.template.rowops import ROW_OPS
 from kernelskill.writers.torch_terms import Leaf, Product, RowOperation, Term
 
+HINT = "configure a model as the code writer for this task"
 RTOL, ATOL = 1e-3, 1e-4
 """The reference runs in float32 in its own order; a different operation is off by far more."""
 
@@ -32,13 +33,13 @@ def verify(task: Task, term: Term, arguments: tuple[Leaf, ...]) -> None:
         compare(evaluate(term, values), expected, f"Model of {task.name} at sizes {sizes}", task)
 
 
-def compare(got: Any, expected: Any, what: str, task: Task) -> None:
+def compare(got: Any, expected: Any, what: str, task: Task, hint: str = HINT) -> None:
     """Raises WriterError when the recognised operation's result differs from the reference's."""
     got, expected = np.asarray(got), np.asarray(expected)
     if got.shape != expected.shape or not np.allclose(got, expected, RTOL, ATOL, equal_nan=True):
         detail = f"shape {got.shape} for {expected.shape}" if got.shape != expected.shape else "other values"
-        raise WriterError(f"the operation as recognised does not compute what {what} computes ({detail})",
-                          location=Location(task.spec.path), hint="configure a model as the code writer for this task")
+        raise WriterError(f"the operation '{task.operation or task.family or 'recognised'}' does not compute what {what} "
+                          f"computes ({detail})", location=Location(task.spec.path), hint=hint)
 
 
 def evaluate(term: Term, values: dict[str, Any]) -> Any:

@@ -81,6 +81,7 @@ def test_every_card_has_the_sections_that_a_writer_needs():
 
 
 SECTORS = ("global_load_sectors_per_request", "global_store_sectors_per_request")
+LAUNCH = {"block_threads": 256, "grid_blocks": 64, "global_load_sectors_per_request": 4.0, "shared_bytes_per_block": 0}
 # Method -> parent's facts, child's facts that keep the promise, child's facts that break it, words of the complaint.
 PROMISES = {
     "vectorized_access": (
@@ -103,8 +104,8 @@ PROMISES = {
     "register_caching": ({"input_passes": 3}, {"input_passes": 1}, {"input_passes": 3}, ["input_passes below the parent's 3"]),
     "kernel_fusion": ({"kernel_launches": 2}, {"kernel_launches": 1}, {"kernel_launches": 2}, ["below the parent's 2 (is 2)"]),
     "launch_tuning": (
-        {"block_threads": 256, "grid_blocks": 64}, {"block_threads": 128, "grid_blocks": 128},
-        {"block_threads": 256, "grid_blocks": 64}, ["block_threads different from the parent's 256 (is 256)"]),
+        LAUNCH, {**LAUNCH, "block_threads": 128, "grid_blocks": 128}, LAUNCH,
+        ["block_threads different from the parent's 256 (is 256)"]),
     "block_per_row_reduction": (
         {}, {"threads_per_row": 256, "reduction_style": "shared_tree"}, {"threads_per_row": 1, "reduction_style": "serial"},
         ["threads_per_row at least 64 (is 1)", "reduction_style one of shared_tree, warp_shuffle (is serial)"]),

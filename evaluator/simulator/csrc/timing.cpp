@@ -11,6 +11,8 @@
 namespace timing {
 namespace {
 
+constexpr uint64_t LONG_RUN = 4;
+
 struct Resident {
   std::unique_ptr<ptx::BlockMemory> memory;
   bool running = false;
@@ -25,8 +27,8 @@ class Multiprocessor {
     for (Resident& r : resident_) r.memory = std::make_unique<ptx::BlockMemory>(worker_);
   }
 
-  // Runs `blocks` in order until all have ended, or, once `enough` ended, until `budget` warp instructions are spent.
-  // Writes each block's end; returns how many ended.
+  // Runs `blocks` in order until all have ended, or, once `enough` ended, until `budget` warp instructions are spent. Blocks so
+  // long that LONG_RUN budgets are spent before start no successors. Writes each block's end; returns how many ended.
   int run(const uint64_t* blocks, int count, uint64_t budget, int enough, double* ends) {
     int next = 0, ended = 0;
     for (int slot = 0; slot < static_cast<int>(resident_.size()) && next < count; slot++) start(slot, blocks[next++], next_start_);
@@ -40,7 +42,7 @@ class Multiprocessor {
         double end = ends[ended++] = clock_.block_end(block);
         clock_.totals.resident_warp_cycles += warps_ * (end - resident_[slot].started);
         resident_[slot].running = false;
-        bool stop = executed_ > budget && ended >= enough;
+        bool stop = executed_ > (ended >= enough ? budget : LONG_RUN * budget);
         if (next < count && !stop) start(slot, blocks[next++], std::max(end + p_.block_turnaround, next_start_));
       } else if (!ptx::runnable(block)) {
         clock_.release(block);
@@ -112,7 +114,7 @@ PTX_EXPORT int timing_names(char* out, int size) {
 }
 
 // samples: `count` rows of NEIGHBOURS block indices, -1 where there is none. Stops early once `minimum` samples are done and
-// `budget` warp instructions spent. sums: slots x LEVELS rows of SharingSums; sharers: slots x MOST_SHARERS.
+// `budget` warp instructions spent, or LONG_RUN budgets. sums: slots x LEVELS rows of SharingSums; sharers: slots x MOST_SHARERS.
 // Returns the samples done, or -1 with the finding that stopped a block.
 PTX_EXPORT int timing_sharing(const ptx::Launch* launch, const int64_t* samples, int count, uint64_t budget, int minimum, int slots,
                    double* sums, double* sharers, ptx::Finding* error) {
@@ -124,7 +126,7 @@ PTX_EXPORT int timing_sharing(const ptx::Launch* launch, const int64_t* samples,
     SharingRecorder recorder(*launch, slots);
     uint64_t instructions = 0;
     int done = 0;
-    for (; done < count && (done < minimum || instructions < budget); done++) {
+    for (; done < count && instructions < (done < minimum ? LONG_RUN * budget : budget); done++) {
       bool present[NEIGHBOURS];
       for (int member = 0; member < NEIGHBOURS; member++) {
         int64_t index = samples[done * NEIGHBOURS + member];

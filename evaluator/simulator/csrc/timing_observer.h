@@ -18,8 +18,8 @@ struct WarpClock {
   std::vector<double> ready;    // by register: when its value may be read
   double earliest = 0;          // nothing issues before: the start of the basic block
   double latest = 0;            // the last issue so far
-  std::vector<double> finished; // by instruction number modulo HISTORY: when it was done
-  size_t count = 0;             // instructions so far
+  std::vector<double> finished; // by number of the result modulo HISTORY: when it was there
+  size_t count = 0;             // results that took a register, so far
   double stored[4] = {};        // by space: the last store's issue
   double now = 0, done = 0;     // of the current instruction
   bool accessed = false;
@@ -98,7 +98,7 @@ class MultiprocessorClock : public ptx::NullObserver {
     double done = c.accessed ? c.done : c.now + cost.latency;
     const int32_t* target = registers_ + cost.first_register + cost.sources;
     for (int i = 0; i < cost.targets; i++) c.ready[target[i]] = done;
-    c.finish_of(c.count++) = cost.targets ? done : c.now;
+    if (cost.holds) c.finish_of(c.count++) = done;
     c.latest = std::max(c.latest, c.now);
     if (in.op == ptx::COPY_ASYNC && c.accessed) c.copied = std::max(c.copied, c.done);
     if (c.accessed && (in.op == ptx::STORE || in.op == ptx::ATOMIC)) c.stored[in.space & 3] = std::max(c.stored[in.space & 3], c.now);

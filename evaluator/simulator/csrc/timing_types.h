@@ -44,9 +44,10 @@ struct InstructionCost {
   int32_t sources, targets, first_register;  // into the register list: sources first
   int32_t joined_bytes;  // > 0: shared loads that ptxas joins issue here as one of this width; -1: joined to another
   int32_t merged;        // 1: ptxas reduces the warp's lanes first when they share an address
-  int32_t window;        // it issues no earlier than the instruction so many before it (in time) is done
+  int32_t window;        // it issues no earlier than the result so many before it (in time) is there
+  int32_t holds;         // 1: its result takes a register
 };
-static_assert(sizeof(InstructionCost) == 44, "built as a NumPy dtype");
+static_assert(sizeof(InstructionCost) == 48, "built as a NumPy dtype");
 
 // Ways a buffer is used; slot = buffer id * USES + use.
 enum Use : int32_t { READ, WRITE, UPDATE, USES };

@@ -9,10 +9,12 @@ from kernelskill.model import Task
 from kernelskill.writers.template import expression as ex
 from kernelskill.writers.template.chain import Stage, fused_stage, split_stages
 from kernelskill.writers.template.family import Family, Step, check
-from kernelskill.writers.template.host import Host, ceil_div, indented, product, safe_name, shape
+from kernelskill.writers.template.host import Host, ceil_div, indented, launch_bounds, product, shape
 from kernelskill.writers.template.module import Code, TorchModule, render
-from kernelskill.writers.template.names import kernel_name
+from kernelskill.writers.template.names import kernel_name, run_inputs
 
+MOST_IN_FLIGHT = 64
+"""Floats that a thread may load before it computes."""
 SCALAR = "_any_shape"
 """Suffix of the kernels for shapes that the 16-byte kernels do not take."""
 
@@ -27,8 +29,8 @@ class ElementwisePlan:
     """Floats of one global access: 1 or 4."""
     items: int = 1
     """Accesses a thread has in flight before it computes."""
-    grid_stride: bool = False
-    """A grid that fills the device loops over the data; False: one grid covers the data."""
+    blocks_per_sm: int = 0
+    """Blocks launched for each multiprocessor, each looping over the data; 0: one grid covers the data."""
     unroll: int = 1
     """Unroll factor of the grid-stride loop."""
     block: int = 256
@@ -53,6 +55,8 @@ class ElementwiseProblem:
     operands: tuple[Operand, ...]
     shape: tuple[str, ...]
     expression: ex.Expression
+    order: tuple[str, ...]
+    """Inputs in the order of `run`; some may not be used."""
     torch_module: TorchModule | None = None
 
     def full(self, name: str) -> bool:
@@ -74,7 +78,7 @@ class ElementwiseProblem:
 
 def make_problem(
     kernel: str, operands: dict[str, tuple[str, ...]], dims: tuple[str, ...], expression: ex.Expression,
-    torch_module: TorchModule | None = None,
+    torch_module: TorchModule | None = None, order: tuple[str, ...] = (),
 ) -> ElementwiseProblem:
     """Checked construction: broadcasts that are not one run of axes are refused. Raises WriterError."""
     padded = []
@@ -91,7 +95,7 @@ def make_problem(
     unknown = set(ex.names(expression)) - set(operands)
     if unknown:
         raise WriterError(f"the operation uses {sorted(unknown)}, which are not among its inputs {sorted(operands)}")
-    return ElementwiseProblem(kernel, tuple(padded), dims, expression, torch_module)
+    return ElementwiseProblem(kernel, tuple(padded), dims, expression, order or tuple(operands), torch_module)
 
 
 def problem(task: Task) -> ElementwiseProblem:
@@ -100,9 +104,15 @@ def problem(task: Task) -> ElementwiseProblem:
     if not inputs or not dims:
         raise WriterError(f"task '{task.name}' declares family elementwise without arguments 'inputs' and 'shape'")
     sizes = tuple(str(d) for d in dims)
-    renamed = {name: safe_name(name, sizes) for name in inputs}
-    operands = {renamed[name]: tuple(str(d) for d in own) for name, own in inputs.items()}
-    return make_problem(kernel_name(task.name), operands, sizes, ex.rename(ex.parse(task.operation), renamed))
+    names = run_inputs(task, inputs)
+    axes = {text: text if text.isidentifier() else f"d{axis}" for axis, text in enumerate(sizes)} | {"1": "1"}
+    missing = [name for name in inputs if name not in names]
+    if missing:
+        raise WriterError(f"task '{task.name}' declares inputs {missing} that its reference does not take")
+    operands = {names[name]: tuple(axes.get(str(d), str(d)) for d in inputs[name]) for name in names if name in inputs}
+    expression = ex.rename(ex.parse(task.operation), names)
+    output = tuple(axes[d] for d in sizes)
+    return make_problem(kernel_name(task.name), operands, output, expression, order=tuple(names.values()))
 
 
 def naive(problem: ElementwiseProblem, source: str) -> ElementwisePlan:
@@ -119,22 +129,33 @@ def _fuse(plan: ElementwisePlan, problem: ElementwiseProblem) -> list[Step[Eleme
 def _vectorize(plan: ElementwisePlan, problem: ElementwiseProblem) -> list[Step[ElementwisePlan]]:
     check(plan.vector == 1, "accesses are 16 bytes wide already")
     check(any(problem.full(o.name) for o in problem.operands), "no input has the output's shape, so no load can be widened")
-    return [Step({"width": 4}, replace(plan, vector=4))]
+    wide = replace(plan, vector=4)
+    check(_in_flight(wide, problem) <= MOST_IN_FLIGHT,
+          f"with {plan.items} accesses in flight a thread would hold more than {MOST_IN_FLIGHT} floats")
+    return [Step({"width": 4}, wide)]
+
+
+def _in_flight(plan: ElementwisePlan, problem: ElementwiseProblem) -> int:
+    """Floats a thread loads before it computes."""
+    return plan.items * plan.vector * len(problem.operands)
 
 
 def _grid_stride(plan: ElementwisePlan, problem: ElementwiseProblem) -> list[Step[ElementwisePlan]]:
-    check(not plan.grid_stride, "the kernel has a grid-stride loop already")
-    return [Step({}, replace(plan, grid_stride=True))]
+    check(plan.blocks_per_sm == 0, "the kernel has a grid-stride loop already")
+    return [Step({"blocks_per_sm": count}, replace(plan, blocks_per_sm=count)) for count in (8, 16, 4)]
 
 
 def _more_work(plan: ElementwisePlan, problem: ElementwiseProblem) -> list[Step[ElementwisePlan]]:
     check(plan.items < 8, "a thread has 8 accesses in flight already")
     choices = (2, 4, 8) if plan.vector == 4 else (4, 2, 8)
-    return [Step({"elements": items}, replace(plan, items=items)) for items in choices if items > plan.items]
+    plans = [replace(plan, items=items) for items in choices if items > plan.items]
+    steps = [Step({"elements": p.items}, p) for p in plans if _in_flight(p, problem) <= MOST_IN_FLIGHT]
+    check(bool(steps), f"a thread would hold more than {MOST_IN_FLIGHT} floats in flight, and its registers would spill")
+    return steps
 
 
 def _unroll(plan: ElementwisePlan, problem: ElementwiseProblem) -> list[Step[ElementwisePlan]]:
-    check(plan.grid_stride, "there is no loop to unroll; grid_stride_loop would bring one")
+    check(plan.blocks_per_sm > 0, "there is no loop to unroll; grid_stride_loop would bring one")
     return [Step({"factor": factor}, replace(plan, unroll=factor)) for factor in (4, 2) if factor != plan.unroll]
 
 
@@ -208,7 +229,8 @@ def _extra_sizes(problem: ElementwiseProblem, stage: Stage) -> list[tuple[str, s
 
 def _kernel_text(plan: ElementwisePlan, stage: Stage, problem: ElementwiseProblem, suffix: str) -> str:
     return render(
-        "elementwise.cu.j2", plan=plan, kernel=stage.kernel + suffix, loads=_loads(problem, stage, plan.vector),
+        "elementwise.cu.j2", plan=plan, bounds=launch_bounds(plan.block), kernel=stage.kernel + suffix,
+        loads=_loads(problem, stage, plan.vector),
         scalar_loads=_loads(problem, stage, 1), value=stage.kernel + "_value",
         sizes=[name for name, _ in _extra_sizes(problem, stage)],
     )
@@ -227,12 +249,12 @@ def _launches(plan: ElementwisePlan, problem: ElementwiseProblem, host: Host, su
     stages = _stages(plan, problem)
     lines = [f"{s.result} = {host.empty(shape(problem.shape), first)}" for s in stages[:-1]]
     blocks = ceil_div("n", plan.block * plan.items * plan.vector)
-    if plan.grid_stride:
-        blocks = f'min({blocks}, 8 * cupy.cuda.Device().attributes["MultiProcessorCount"])'
+    if plan.blocks_per_sm:
+        blocks = f'min({blocks}, {plan.blocks_per_sm} * cupy.cuda.Device().attributes["MultiProcessorCount"])'
     for stage in stages:
         arrays = [host.pointer(name) for name in (*ex.names(stage.expression), stage.result)]
         sizes = [value for _, value in _extra_sizes(problem, stage)]
-        lines.append(host.launch(stage.kernel + suffix, [blocks], [plan.block], [*arrays, "n", *sizes]))
+        lines += host.launch(stage.kernel + suffix, blocks, [plan.block], [*arrays, "n", *sizes])
     return lines
 
 
@@ -262,7 +284,7 @@ def code(plan: ElementwisePlan, problem: ElementwiseProblem) -> Code:
                   "else:  # 16-byte accesses would straddle rows", *indented(_launches(scalar, problem, host, SCALAR))]
     count = "one kernel" if len(stages) == 1 else f"{len(stages)} kernels, one an operator"
     return Code(
-        summary=f"element-wise, {count}", cuda=cuda, inputs=tuple(o.name for o in problem.operands),
+        summary=f"element-wise, {count}", cuda=cuda, inputs=problem.order,
         sizes=_size_lines(problem), output=shape(problem.shape), launch=tuple(launch),
     )
 

@@ -35,5 +35,9 @@ def family_and_problem(task: Task) -> tuple[Family[Any, Any], Any]:
             f"task '{task.name}' declares {declared}; the templates know {', '.join(FAMILIES)}",
             hint="declare the family and operation in the task file, or configure a model as the code writer",
         )
+    from kernelskill.writers.declared import verify_declared
+
     family = FAMILIES[task.family]
-    return family, family.problem(task)
+    problem = family.problem(task)
+    verify_declared(task)
+    return family, problem

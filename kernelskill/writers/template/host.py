@@ -31,8 +31,8 @@ def product(factors: Sequence[str]) -> str:
 
 
 def ceil_div(a: str, b: int | str) -> str:
-    """ceil(a / b) as a Python expression."""
-    return a if b == 1 else f"-(-{a if a.isidentifier() else f'({a})'} // {b})"
+    """ceil(a / b) for a name `a`, as a Python expression."""
+    return a if b == 1 else f"-(-{a} // {b})"
 
 
 def shape(dims: Sequence[str]) -> str:
@@ -50,7 +50,12 @@ def wrapped(head: str, arguments: Sequence[str], tail: str) -> list[str]:
     line = f"{head}{', '.join(arguments)}{tail}"
     if len(line) <= 96:
         return [line]
-    return [head, *(f"    {a}{',' if a is not arguments[-1] else tail}" for a in arguments)]
+    return [head, *(f"    {a}," for a in arguments[:-1]), f"    {arguments[-1]}{tail}"]
+
+
+def launch_bounds(threads: int) -> str:
+    """The kernel attribute that keeps a large block launchable: 256 threads fit with any number of registers, more do not."""
+    return f" __launch_bounds__({threads})" if threads > 256 else ""
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,7 @@ class Host:
             return f"torch.empty({shape}, dtype=torch.float32, device={like}.device)"
         return f"cupy.empty({shape}, dtype=cupy.float32)"
 
-    def launch(self, kernel: str, grid: Sequence[str], block: Sequence[str | int], arguments: Sequence[str]) -> str:
-        """One launch statement; arguments are already in kernel form."""
-        blocks = shape([str(b) for b in block])
-        return f'_launch("{kernel}", {shape(list(grid))}, {blocks}, {shape(list(arguments))})'
+    def launch(self, kernel: str, blocks: str, block: Sequence[int], arguments: Sequence[str]) -> list[str]:
+        """Statements that launch a one-dimensional grid; arguments are already in kernel form."""
+        threads = shape([str(b) for b in block])
+        return [f"blocks = {blocks}", *wrapped(f'_launch("{kernel}", (blocks,), {threads}, (', arguments, "))")]

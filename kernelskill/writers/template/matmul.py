@@ -8,9 +8,8 @@ from kernelskill.errors import WriterError
 from kernelskill.model import Task
 from kernelskill.writers.template import expression as ex
 from kernelskill.writers.template.family import Step, check
-from kernelskill.writers.template.host import safe_name
 from kernelskill.writers.template.module import TorchModule
-from kernelskill.writers.template.names import kernel_name
+from kernelskill.writers.template.names import kernel_name, run_inputs
 
 STATIC_SHARED = 48 * 1024
 """Bytes of shared memory that a block may declare statically."""
@@ -57,6 +56,12 @@ class MatmulPlan:
         return 0 if not self.padded else 4 if self.vector == 4 else 1
 
     @property
+    def large(self) -> bool:
+        """More than 64 outputs a thread: registers are scarce, so sizes are 32-bit and a warp covers a compact 4 x 8 of threads
+        (fewer distinct operands a warp reads from shared memory)."""
+        return self.thread_m * self.thread_n > 64
+
+    @property
     def shared_bytes(self) -> int:
         """Static shared memory of a block."""
         return 4 * (1 + self.double_buffer) * self.tile_k * (self.tile_m + self.tile_n + 2 * self.pad)
@@ -91,7 +96,7 @@ def problem(task: Task) -> MatmulProblem:
     arguments = task.arguments
     epilogue = ex.parse(arguments.get("epilogue", "acc"))
     extra = tuple(name for name in ex.names(epilogue) if name != "acc")
-    renamed = {name: safe_name(name) for name in (arguments["a"], arguments["b"], *extra)}
+    renamed = run_inputs(task, (arguments["a"], arguments["b"], *extra))
     a, b = renamed[arguments["a"]], renamed[arguments["b"]]
     if "acc" not in ex.names(epilogue):
         raise WriterError(f"the epilogue '{arguments['epilogue']}' does not use 'acc', the product's element")
@@ -143,7 +148,7 @@ def _tile(plan: MatmulPlan, problem: MatmulProblem) -> Steps:
 def _register_block(plan: MatmulPlan, problem: MatmulProblem) -> Steps:
     check(plan.tile_k > 0, "without shared-memory tiles there is nothing to reuse from; shared_memory_tiling comes first")
     outputs = plan.thread_m * plan.thread_n
-    choices = [(8, 8), (4, 4), (8, 4), (4, 8)]
+    choices = [(8, 8), (8, 16), (4, 4), (8, 4), (4, 8)] if outputs < 64 else [(8, 16)]
     steps = [Step({"block_m": m, "block_n": n}, replace(plan, tile_m=16 * m, tile_n=16 * n, tile_k=16 if m * n < 32 else 8,
                                                          thread_m=m, thread_n=n))
              for m, n in choices if m * n > outputs]
@@ -181,8 +186,7 @@ def _tune(plan: MatmulPlan, problem: MatmulProblem) -> Steps:
         shapes = [(16, 16, 16), (32, 32, 32)]
     else:
         m, n = plan.thread_m, plan.thread_n
-        shapes = [(16 * m, 16 * n, 16), (16 * m, 8 * n, 8), (8 * m, 16 * n, 8), (8 * m, 8 * n, 8), (32 * m, 16 * n, 8),
-                  (16 * m, 16 * n, 8)]
+        shapes = [(16 * m, 16 * n, 16), (16 * m, 8 * n, 8), (8 * m, 16 * n, 8), (8 * m, 8 * n, 8), (16 * m, 16 * n, 8)]
     plans = [replace(plan, tile_m=m, tile_n=n, tile_k=k) for m, n, k in shapes]
     return _legal([Step({"threads": p.threads, "tile_m": p.tile_m, "tile_n": p.tile_n, "tile_k": p.tile_k}, p)
                    for p in plans if p != plan])

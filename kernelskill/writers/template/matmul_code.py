@@ -21,10 +21,10 @@ def code(plan: MatmulPlan, problem: MatmulProblem) -> Code:
     plans = [(plan, ""), (scalar, ANY)] if plan.vector == 4 else [(plan, "")]
     texts = [*ex.device_functions(problem.epilogue, False), _value(problem), "",
              *(_kernel(which, problem, suffix) for which, suffix in plans)]
-    launch = [_launch(plan, problem, host, "")]
+    launch = _launch(plan, problem, host, "")
     if plan.vector == 4:
         launch = [f"if {_aligned(problem)}:", *indented(launch), "else:  # 16-byte accesses would straddle rows",
-                  *indented([_launch(scalar, problem, host, ANY)])]
+                  *indented(_launch(scalar, problem, host, ANY))]
     return Code(summary=_summary(plan), cuda="\n".join(texts), inputs=problem.order, sizes=problem.sizes,
                 output=problem.output, launch=tuple(launch))
 
@@ -50,7 +50,8 @@ def _kernel(plan: MatmulPlan, problem: MatmulProblem, suffix: str) -> str:
         return {"name": name, "tile": tile, "deep": deep, "edge": edge, "start": start, "extent": extent, "loads": loads}
 
     return render(
-        "matmul.cu.j2", plan=plan, kernel=problem.kernel, suffix=suffix, extras=problem.epilogue_shapes,
+        "matmul.cu.j2", plan=plan, arrays=_arrays(problem), kernel=problem.kernel, suffix=suffix,
+        extras=problem.epilogue_shapes,
         a=operand(problem.a, "a_tile", not problem.a_transposed, plan.tile_m, "row0", "m"),
         b=operand(problem.b, "b_tile", problem.b_transposed, plan.tile_n, "col0", "n"),
     )
@@ -62,7 +63,13 @@ def _aligned(problem: MatmulProblem) -> str:
     return " and ".join(f"{size} % 4 == 0" for size in sorted(sizes))
 
 
-def _launch(plan: MatmulPlan, problem: MatmulProblem, host: Host, suffix: str) -> str:
-    arrays = [problem.a, problem.b, *(name for name, _ in problem.epilogue_shapes), "out"]
-    blocks = f"({ceil_div('m', plan.tile_m)}) * ({ceil_div('n', plan.tile_n)})"
-    return host.launch(problem.kernel + suffix, [blocks], [plan.threads], [*map(host.pointer, arrays), "m", "n", "k"])
+def _launch(plan: MatmulPlan, problem: MatmulProblem, host: Host, suffix: str) -> list[str]:
+    blocks = f"{ceil_div('m', plan.tile_m)} * {ceil_div('n', plan.tile_n)}"
+    sizes = [f"cupy.int32({size})" if plan.large else size for size in "mnk"]
+    pointers = [host.pointer(name) for name in (*_arrays(problem), "out")]
+    return host.launch(problem.kernel + suffix, blocks, [plan.threads], [*pointers, *sizes])
+
+
+def _arrays(problem: MatmulProblem) -> list[str]:
+    """The kernel's input arrays, each once (a product of an array with itself takes it once)."""
+    return list(dict.fromkeys((problem.a, problem.b, *(name for name, _ in problem.epilogue_shapes))))

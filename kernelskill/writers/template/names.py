@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterable
+from pathlib import Path
 
 from kernelskill.errors import WriterError
 from kernelskill.model import Task
+from kernelskill.tasks.reference import reference_inputs
+from kernelskill.writers.template.host import safe_name
 
 SIZE_EXPRESSION = re.compile(r"[\w\s+*/()%-]+")
 
@@ -28,3 +33,12 @@ def size_value(task: Task, dimension: str | int) -> int:
         raise WriterError(
             f"'{text}' in the arguments of task '{task.name}' is not arithmetic over its sizes ({known})"
         ) from error
+
+
+def run_inputs(task: Task, declared: Iterable[str]) -> dict[str, str]:
+    """The inputs in the order in which `run` receives them: name in the task -> name in the generated code."""
+    path = Path(task.spec.path)
+    names = tuple(declared)
+    if path.is_file():
+        names = reference_inputs(path, ast.parse(path.read_text(encoding="utf-8")), task.spec.sizes)
+    return {name: safe_name(name, task.spec.sizes) for name in names}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from kernelskill.writers.template.expression import literal
-from kernelskill.writers.template.host import Host, ceil_div, indented, wrapped
+from kernelskill.writers.template.host import Host, ceil_div, indented, launch_bounds, wrapped
 from kernelskill.writers.template.module import Code, render
 from kernelskill.writers.template.row_reduction import RowReductionPlan, RowReductionProblem
 from kernelskill.writers.template.rowops import MERGES, Pass
@@ -29,9 +29,9 @@ def code(plan: RowReductionPlan, problem: RowReductionProblem) -> Code:
         reused={name for names in per_kernel for name in names if names.count(name) > 1},
         kernels=[_view(which, problem, suffix) for which, suffix in plans],
     )
-    launch = [_launch(plan, problem, host, "")]
+    launch = _launch(plan, problem, host, "")
     if guards:
-        general = [_launch(_general(plan, problem), problem, host, ANY)]
+        general = _launch(_general(plan, problem), problem, host, ANY)
         launch = [f"if {' and '.join(guards)}:", *indented(launch), "else:", *indented(general)]
     return Code(
         summary=f"{problem.operation} along rows, {OWNERS[plan.owner]}", cuda=cuda, inputs=problem.order,
@@ -95,7 +95,8 @@ def _view(plan: RowReductionPlan, problem: RowReductionProblem, suffix: str) -> 
     ]
     result = problem.op.cached_result if cached and problem.op.cached_result else problem.op.result
     return {
-        "name": problem.kernel + suffix, "owner": plan.owner, "lanes": plan.lanes, "vector": plan.vector, "unroll": plan.unroll,
+        "name": problem.kernel + suffix, "bounds": launch_bounds(plan.block), "owner": plan.owner,
+        "lanes": plan.lanes, "vector": plan.vector, "unroll": plan.unroll,
         "cached": cached, "held": plan.items(problem.cols), "type": "float4" if plan.vector == 4 else "float",
         "restrict": " __restrict__" if plan.restrict else "", "passes": steps, "per_element": problem.op.per_element,
         "weights": [name for name in (problem.weight, problem.bias) if name], "result": text(result),
@@ -126,8 +127,8 @@ def _store(plan: RowReductionPlan, problem: RowReductionProblem, values: list[st
     return [*lines, f"result[c] = {weighted[0]};"]
 
 
-def _launch(plan: RowReductionPlan, problem: RowReductionProblem, host: Host, suffix: str) -> str:
+def _launch(plan: RowReductionPlan, problem: RowReductionProblem, host: Host, suffix: str) -> list[str]:
     rows_a_block = {"thread": plan.block, "warp": plan.block // 32, "block": 1}[plan.owner]
     arrays = [host.pointer(name) for name in (problem.input, problem.weight, problem.bias, "out") if name]
     grid = ceil_div("rows", rows_a_block)
-    return host.launch(problem.kernel + suffix, [grid], [plan.block], [*arrays, "rows", "cupy.int32(cols)"])
+    return host.launch(problem.kernel + suffix, grid, [plan.block], [*arrays, "rows", "cupy.int32(cols)"])

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from kernelskill.errors import WriterError
 from kernelskill.model import Task
 from kernelskill.writers.template.family import Step, check
-from kernelskill.writers.template.host import safe_name
 from kernelskill.writers.template.module import TorchModule
-from kernelskill.writers.template.names import kernel_name, size_value
+from kernelskill.writers.template.names import kernel_name, run_inputs, size_value
 from kernelskill.writers.template.rowops import ROW_OPS, RowOp
 
 MOST_CACHED = 64
@@ -80,12 +79,12 @@ def problem(task: Task) -> RowReductionProblem:
     weights = [arguments[role] for role in ("weight", "bias") if role in arguments]
     if weights and not op.weighted:
         raise WriterError(f"{task.operation} takes no weight and no bias, but the task declares {', '.join(weights)}")
-    names = {name: safe_name(name) for name in (arguments["input"], *weights)}
+    names = run_inputs(task, (arguments["input"], *weights))
     x = names[arguments["input"]]
     return RowReductionProblem(
         kernel=kernel_name(task.name), operation=task.operation, cols=size_value(task, arguments["cols"]),
         input=x, weight=names.get(arguments.get("weight", ""), ""), bias=names.get(arguments.get("bias", ""), ""),
-        eps=float(arguments.get("eps", 1e-5 if op.weighted else 0.0)), order=tuple(names.values()),
+        eps=float(arguments.get("eps", op.eps)), order=tuple(names.values()),
         sizes=(f"rows, cols = {x}.shape",), output="(rows, cols)" if op.per_element else "(rows,)",
     )
 
@@ -122,7 +121,8 @@ def _block_per_row(plan: RowReductionPlan, problem: RowReductionProblem) -> Step
     _one_kernel(plan)
     check(plan.owner != "block", "a block owns a row already")
     combine = "shared_tree" if plan.combine == "serial" else plan.combine
-    steps = [Step({"threads": t}, replace(plan, owner="block", combine=combine, block=t)) for t in (256, 128, 512, 1024)]
+    choices = (256, 128, 512, 1024) if problem.cols >= 2048 else (128, 256, 64, 512)
+    steps = [Step({"threads": t}, replace(plan, owner="block", combine=combine, block=t)) for t in choices]
     return [step for step in steps if _fits(step.plan, problem)]
 
 
@@ -151,7 +151,8 @@ def _cache(plan: RowReductionPlan, problem: RowReductionProblem) -> Steps:
         check(held <= MOST_CACHED, f"a lane would hold {held} elements of a row, more than {MOST_CACHED}; "
                                    "block_per_row_reduction spreads the row over more threads")
         return [Step({"per_thread": held}, cached)]
-    steps = [Step({"per_thread": held}, replace(cached, block=_block_for(problem.cols, held))) for held in (16, 8, 32)]
+    choices = (16, 8, 32) if problem.cols >= 2048 else (8, 16, 4)
+    steps = [Step({"per_thread": held}, replace(cached, block=_block_for(problem.cols, held))) for held in choices]
     steps = [step for step in steps if _fits(step.plan, problem)]
     check(bool(steps), f"a row of {problem.cols} elements does not fit the registers of a block of 1024 threads")
     return steps

@@ -74,6 +74,8 @@ class RowOp:
     transcendental: bool = False
     weighted: bool = False
     """Whether the operation takes a weight and a bias."""
+    eps: float = 0.0
+    """Added to the variance (or a lower limit of the norm) where the task says nothing."""
 
 
 LOWEST = "-3.402823466e38f"
@@ -150,9 +152,9 @@ ROW_OPS: dict[str, RowOp] = {
     ),
     "log_softmax": RowOp((TOP, EXP_SUM), "v - top - LOG(total)", True, lambda x, w, b, e: _log_softmax(x), online=(ONLINE,),
                          transcendental=True),
-    "layer_norm": RowOp((MEAN, VARIANCE), "(v - mean) * scale", True, _layer_norm, online=(MOMENTS,), weighted=True),
+    "layer_norm": RowOp((MEAN, VARIANCE), "(v - mean) * scale", True, _layer_norm, online=(MOMENTS,), weighted=True, eps=1e-5),
     "rms_norm": RowOp(_squares("const float scale = rsqrtf(squares / cols + EPS);"), "v * scale", True, _rms_norm,
-                      weighted=True),
+                      weighted=True, eps=1e-5),
     "l2_norm": RowOp(_squares("const float norm = sqrtf(squares);", "const float scale = 1.0f / (norm < EPS ? EPS : norm);"),
                      "v * scale", True, _l2_norm),
 }

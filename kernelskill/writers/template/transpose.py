@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from kernelskill.model import Task
 from kernelskill.writers.template.family import Family, Step, check
-from kernelskill.writers.template.host import Host, ceil_div, indented, safe_name
+from kernelskill.writers.template.host import Host, ceil_div, indented
 from kernelskill.writers.template.module import Code, TorchModule, render
-from kernelskill.writers.template.names import kernel_name
+from kernelskill.writers.template.names import kernel_name, run_inputs
 
 ANY = "_any_shape"
 """Suffix of the kernel for shapes that the 16-byte kernel does not take."""
@@ -54,6 +54,7 @@ class TransposeProblem:
 
     kernel: str
     input: str = "x"
+    order: tuple[str, ...] = ("x",)
     sizes: tuple[str, ...] = ("rows, cols = x.shape",)
     output: str = "(cols, rows)"
     torch_module: TorchModule | None = None
@@ -64,8 +65,9 @@ Steps = list[Step[TransposePlan]]
 
 def problem(task: Task) -> TransposeProblem:
     """The declared task."""
-    x = safe_name(task.arguments["input"])
-    return TransposeProblem(kernel_name(task.name), input=x, sizes=(f"rows, cols = {x}.shape",))
+    names = run_inputs(task, [task.arguments["input"]])
+    x = names[task.arguments["input"]]
+    return TransposeProblem(kernel_name(task.name), x, tuple(names.values()), (f"rows, cols = {x}.shape",))
 
 
 def naive(problem: TransposeProblem, source: str) -> TransposePlan:
@@ -133,7 +135,7 @@ def code(plan: TransposePlan, problem: TransposeProblem) -> Code:
                   "else:  # 16-byte accesses would straddle rows", *indented(_launch(general, problem, host, ANY))]
     texts = [render("transpose.cu.j2", plan=p, kernel=problem.kernel + suffix) for p, suffix in kernels]
     how = f"tiles of {plan.tile} x {plan.tile}" if plan.tile else f"coalesced {plan.coalesced}"
-    return Code(summary=f"transpose, {how}", cuda="\n".join(texts), inputs=(problem.input,), sizes=problem.sizes,
+    return Code(summary=f"transpose, {how}", cuda="\n".join(texts), inputs=problem.order, sizes=problem.sizes,
                 output=problem.output, launch=tuple(launch))
 
 
@@ -142,9 +144,9 @@ def _launch(plan: TransposePlan, problem: TransposeProblem, host: Host, suffix: 
         down, across = plan.tile, plan.tile
     else:
         down, across = (plan.depth, 32) if plan.coalesced == "reads" else (32, plan.depth)
-    arguments = [host.pointer(problem.input), host.pointer("out"), "rows", "cols"]
-    blocks = f"({ceil_div('rows', down)}) * ({ceil_div('cols', across)})"
-    return [host.launch(problem.kernel + suffix, [blocks], [plan.width, plan.depth], arguments)]
+    arguments = [host.pointer(problem.input), host.pointer("out"), "cupy.int32(rows)", "cupy.int32(cols)"]
+    blocks = f"{ceil_div('rows', down)} * {ceil_div('cols', across)}"
+    return host.launch(problem.kernel + suffix, blocks, [plan.width, plan.depth], arguments)
 
 
 FAMILY = Family(

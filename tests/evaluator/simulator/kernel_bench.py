@@ -57,7 +57,9 @@ class Device:
             return struct.pack("<Q", value.ctypes.data)
         if isinstance(value, bytes):
             return value
-        return struct.pack("<f" if isinstance(value, float) else "<i", value) if not isinstance(value, np.generic) else value.tobytes()
+        if isinstance(value, np.generic):
+            return value.tobytes()
+        return struct.pack("<f" if isinstance(value, float) else "<i", value)
 
     def clean(self, *args: Any, **options: Any) -> RunResult:
         """Launches and insists on no finding at all."""

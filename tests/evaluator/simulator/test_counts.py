@@ -11,7 +11,7 @@ __global__ void strided(const float* a, float* b, int n, int stride) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) b[i] = a[(i * stride) % n];
 }
-__global__ void wide(const float4* a, float4* b) { b[blockIdx.x * blockDim.x + threadIdx.x] = a[blockIdx.x * blockDim.x + threadIdx.x]; }
+__global__ void wide(const float4* a, float4* b) { b[threadIdx.x] = a[threadIdx.x]; }
 __global__ void shifted(const float* a, float* b) { b[threadIdx.x] = a[threadIdx.x + 1]; }
 __global__ void broadcast(const float* a, float* b) { b[threadIdx.x] = a[0]; }
 __global__ void transpose_conflicts(const float* a, float* b) {
@@ -93,7 +93,7 @@ def test_divergent_branches(device):
     calm = device.clean(SOURCE, "branches", 1, 32, [uniform, b]).counts
     split = device.clean(SOURCE, "branches", 1, 32, [mixed, b]).counts
     assert calm.divergent_branches == 0 and split.divergent_branches == 1
-    assert split.branches > calm.branches > 0
+    assert split.branches == calm.branches > 0
     assert split.thread_instructions < 32 * split.warp_instructions
 
 

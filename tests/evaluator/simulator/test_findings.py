@@ -196,7 +196,8 @@ def test_overrun_from_one_shared_array_into_the_next(device):
 
 def test_dynamic_shared_memory_ends_where_the_launch_says(device):
     a, b = arrays(device)
-    finding = only(device.launch(SOURCE, "dynamic_overrun", 1, 64, [a, b], dynamic_shared=32 * 4), "out_of_bounds", "dynamic overrun")
+    result = device.launch(SOURCE, "dynamic_overrun", 1, 64, [a, b], dynamic_shared=32 * 4)
+    finding = only(result, "out_of_bounds", "dynamic overrun")
     assert finding.thread[0] == 32
     device.clean(SOURCE, "dynamic_overrun", 1, 64, [a, b], dynamic_shared=64 * 4)
 

@@ -1,11 +1,10 @@
-"""Floating point as the PTX says: subnormals, rounding, saturation, NaN, halves, conversions; bit for bit where NumPy can say."""
+"""Floating point as the PTX says: subnormals, rounding, saturation, NaN, halves, conversions; bit for bit where possible."""
 
 from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
 import pytest
-
 
 from evaluator.compile import compile_cuda
 from evaluator.simulator.interpreter import Buffer, Module, run

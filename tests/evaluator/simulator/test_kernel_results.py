@@ -91,7 +91,9 @@ __global__ void module_variables(float* out) {
   if (threadIdx.x == 0) counter += 2;
   out[threadIdx.x] = table_pointer[threadIdx.x & 3] + coefficients[threadIdx.x & 3];
 }
-__global__ void struct_parameter(Parameters p, float* out, int i) { out[threadIdx.x] = p.scale * p.data[threadIdx.x] + p.offsets[i]; }
+__global__ void struct_parameter(Parameters p, float* out, int i) {
+  out[threadIdx.x] = p.scale * p.data[threadIdx.x] + p.offsets[i];
+}
 __global__ void vectors(const float4* a, float4* b, const double2* c, double2* d, const uchar4* e, uchar4* f) {
   int i = threadIdx.x;
   float4 v = a[i];
@@ -140,11 +142,13 @@ __global__ void atomics(int* i, float* f, double* d, __half2* h, unsigned* u) {
 __global__ void wide_adds(const unsigned* a, const unsigned* b, unsigned* out) {
   int i = threadIdx.x;
   unsigned lo, hi;
-  asm("add.cc.u32 %0, %2, %4; addc.u32 %1, %3, %5;" : "=r"(lo), "=r"(hi) : "r"(a[2 * i]), "r"(a[2 * i + 1]), "r"(b[2 * i]), "r"(b[2 * i + 1]));
+  asm("add.cc.u32 %0, %2, %4; addc.u32 %1, %3, %5;"
+      : "=r"(lo), "=r"(hi) : "r"(a[2 * i]), "r"(a[2 * i + 1]), "r"(b[2 * i]), "r"(b[2 * i + 1]));
   out[2 * i] = lo; out[2 * i + 1] = hi;
 }
 __global__ void index3(int* out) {
-  int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y, z = blockIdx.z * blockDim.z + threadIdx.z;
+  int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+  int z = blockIdx.z * blockDim.z + threadIdx.z;
   out[(z * gridDim.y * blockDim.y + y) * gridDim.x * blockDim.x + x] = x + 100 * y + 10000 * z;
 }
 }

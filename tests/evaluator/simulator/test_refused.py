@@ -21,7 +21,8 @@ def lowered(source: str) -> Module:
     ('asm volatile("barrier.cluster.arrive;");', "barrier.cluster.arrive"),
     ('asm volatile("atom.add.noftz.f16x2 %0, [%1], %2;" : "=r"(a[0]) : "l"(a), "r"(a[1]));'
      'asm volatile("cp.async.bulk.commit_group;");', "cp.async.bulk.commit_group"),
-    ("a[0] = __nv_isClusterShared(a);", "isspacep.shared::cluster"),
+    ('asm volatile("{ .reg .pred p; isspacep.shared::cluster p, %0; }" :: "l"(a));', "isspacep.shared::cluster"),
+    ("asm volatile(\"mov.u32 %0, %%cluster_ctarank;\" : \"=r\"(a[0]));", "thread block clusters"),
 ])
 def test_unknown_instructions_are_named_with_their_line(body, named):
     source = f'extern "C" __global__ void k(int* a) {{\n  a[1] = 2;\n  {body}\n}}\n'
@@ -44,7 +45,7 @@ def test_unknown_modifiers_are_named():
 def test_recursion_is_refused():
     source = """__device__ __noinline__ int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
     extern "C" __global__ void k(int* a) { a[0] = fib(a[1]); }"""
-    with pytest.raises(Unsupported, match="recursive function .*fib"):
+    with pytest.raises(Unsupported, match=r"recursive function .*fib"):
         lowered(source)
 
 
@@ -101,10 +102,16 @@ def test_damaged_ptx_never_ends_the_process():
     ((0,), (32,), 20, "positive"),
     ((1, 1, 1, 1), (32,), 20, "one to three"),
     ((1,), (32,), 12, "20 bytes of arguments, 12"),
+    ((1, 70000), (32,), 20, "65535"),
 ])
 def test_impossible_launches(grid, block, packed, message):
     with pytest.raises(ValueError, match=message):
         run(Module(simple()), "k", grid, block, bytes(packed), [])
+
+
+def test_more_shared_memory_than_any_gpu():
+    with pytest.raises(ValueError, match="bytes of shared memory a block"):
+        run(Module(simple()), "k", (1,), (32,), bytes(20), [], dynamic_shared=1 << 21)
 
 
 def test_unknown_kernel_and_overlapping_buffers():

@@ -72,12 +72,14 @@ def test_honest_solution_passes(bench, either_sandbox):
     assert evaluation.environment.sandbox == either_sandbox
 
 
-def test_endless_loop_is_a_timeout_that_names_the_case_and_leaves_nothing_behind(attack):
-    before = set(Path(tempfile.gettempdir()).glob("evaluation-*"))
+def test_endless_loop_is_a_timeout_that_names_the_case_and_leaves_nothing_behind(attack, tmp_path, monkeypatch):
+    private = tmp_path / "temporary"
+    private.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(private))
     evaluation = attack("while True:\n    pass", timeout_s=6)
     assert evaluation.status is Status.TIMEOUT
     assert "n=40" in evaluation.message
-    assert set(Path(tempfile.gettempdir()).glob("evaluation-*")) <= before
+    assert list(private.iterdir()) == []
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     assert [c for c in children if "evaluator" in Path(f"/proc/{c}/cmdline").read_text()] == []
 

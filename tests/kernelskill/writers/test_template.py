@@ -10,6 +10,7 @@ import pytest
 from writer_cases import apply, cuda_of, make_task, reached, tasks
 
 from evaluator.compile import compile_cuda
+from evaluator.resources import kernel_resources
 from kernelskill.errors import WriterError
 from kernelskill.model import MethodApplication
 from kernelskill.writers.template import TemplateWriter, planline
@@ -39,6 +40,17 @@ def test_a_method_changes_the_code_and_leaves_its_name_in_the_header(name):
         child = apply(task, start, application)
         assert cuda_of(child) != cuda_of(start) or "block" in json.dumps(planline.find(child).plan), method
         assert f"1. {application}" in child
+
+
+@pytest.mark.parametrize(("name", "methods"), [
+    ("bias_gelu", ["work_per_thread", "work_per_thread", "vectorized_access", "read_only_cache"]),
+    ("softmax", ["block_per_row_reduction", "register_caching", "vectorized_access"]),
+])
+def test_a_block_of_1024_threads_has_the_registers_it_needs(name, methods):
+    task = tasks()[name]
+    source = apply(task, TemplateWriter().start(task), *methods)
+    tuned = apply(task, source, MethodApplication(method="launch_tuning", params={"threads": 1024}))
+    assert all(r.registers * 1024 <= 65536 for r in kernel_resources(compile_cuda(cuda_of(tuned))))
 
 
 def test_same_bytes_across_hash_seeds():
