@@ -17,6 +17,7 @@ from kernelskill.policy.compile import MAX_BRANCHES, MAX_CONJUNCTIONS, MAX_FACTS
 from kernelskill.policy.lint import VALIDATORS
 from kernelskill.policy.lint_cases import TestedRules
 from kernelskill.policy.testfile import Case
+from kernelskill.policy.validator import Validator
 from kernelskill.vocabulary import GROUPS, PER_METHOD_MEANING, VOCABULARY, FactSpec
 
 HEAD = """\
@@ -35,15 +36,18 @@ GROUP_MEANINGS = {"all": "every part holds", "any": "at least one part holds",
 OTHER_CHECKS = (
     ("yaml", "error", "The file is not valid YAML, or a key appears twice."),
     ("schema", "error", "A key, a type or a shape that the language does not have; a missing key."),
-    ("duplicate-id", "error", "Two rules of one folder have the same id (a later folder may reuse an id: it replaces the rule)."),
+    ("duplicate-id", "error", "Two rules of one folder have the same id (in a later folder it replaces the rule)."),
     ("folder", "error", "There is no such folder of rules."),
-    ("engine-limit", "error", f"A rule set that the engine cannot take safely: more than {MAX_CONJUNCTIONS} conjunctions in a rule, "
-     f"{MAX_FACTS} facts in a conjunction, {MAX_BRANCHES} different conditions on one fact, {MAX_SHARED} uses of one condition."),
+    ("engine-limit", "error", "A rule set that the engine cannot take safely: more than "
+     f"{MAX_CONJUNCTIONS} conjunctions in a rule, {MAX_FACTS} facts in a conjunction, "
+     f"{MAX_BRANCHES} different conditions on one fact, {MAX_SHARED} uses of one condition."),
 )
 FACT_TITLES = {"task": "Task", "time": "Time and throughput", "memory": "Memory traffic", "resources": "Resources and launch",
                "sass": "Machine code", "source": "Source text", "device": "Device", "history": "History of the run"}
+FACT_COLUMNS = ("fact", "values", "sources", "meaning", "Nsight Compute")
 PROVENANCES = {
-    "task": "the task's declaration", "source": "the solution's text", "sass": "its machine code", "ptxas": "the assembler's report",
+    "task": "the task's declaration", "source": "the solution's text", "sass": "its machine code",
+    "ptxas": "the assembler's report",
     "simulated": "counted in the simulator", "modelled": "computed by the time model", "cuda_event": "timed on a GPU",
     "ncu": "measured by Nsight Compute", "nvml": "asked of the driver", "device_card": "the device card",
     "history": "the run's past", "writer": "the code writer",
@@ -69,8 +73,8 @@ def _conditions() -> Iterator[str]:
     yield from _table(("key", "needed", "value", "meaning"), _fields(schema.Test))
     yield "\nOperators:\n"
     yield from _table(("op", "meaning"), [(f"`{op}`", text) for op, text in OPERATORS.items()])
-    yield "\nA comparison with a fact that nobody measured is unknown, neither true nor false, and the rule does not fire. A derived " \
-          "fact (`bottleneck.dram`) is never unknown: it was derived or not.\n"
+    yield ("\nA comparison with a fact that nobody measured is unknown, neither true nor false, and the rule does not fire. "
+           "A derived fact (`bottleneck.dram`) is never unknown: it was derived or not.\n")
 
 
 def _actions() -> Iterator[str]:
@@ -79,11 +83,11 @@ def _actions() -> Iterator[str]:
     yield from _table(("action", "meaning"), [(f"`{{{', '.join(f'{name}: ...' for name in model.model_fields)}}}`",
                                                _sentence(model)) for model in models])
     yield "\nThe gain of a proposal:\n"
-    yield from _table(("form", "meaning"), [("`1.2`", "a ratio of times, old / new"),
-                                            ("`{low: 1.05, high: 1.3}`", _sentence(schema.GainRange)),
-                                            ("`\"100 / global_load_efficiency_pct\"`", "a formula over numeric facts with `+ - * /`, "
-                                             "`min`, `max` and brackets; 1.0 where a fact is unknown"),
-                                            ("`{formula: ..., default: 1.1}`", _sentence(schema.GainFormula))])
+    formula = "a formula over numeric facts with `+ - * /`, `min`, `max` and brackets; 1.0 where a fact is unknown"
+    yield from _table(("form", "meaning"), [
+        ("`1.2`", "a ratio of times, old / new"), ("`{low: 1.05, high: 1.3}`", _sentence(schema.GainRange)),
+        ("`\"100 / global_load_efficiency_pct\"`", formula),
+        ("`{formula: ..., default: 1.1}`", _sentence(schema.GainFormula))])
     yield "\nWhatever it says, a gain is never below 1 and never above `headroom` where that fact is known.\n"
 
 
@@ -94,24 +98,27 @@ def _cases() -> Iterator[str]:
 
 
 def _checks() -> Iterator[str]:
-    yield "## What `rules check` reports\n\nWith an error the rules cannot be used; with a warning they can, but the check does not pass.\n"
-    found = [(check.check, check.severity, inspect.getdoc(check) or "") for check in (*VALIDATORS, TestedRules)]
+    yield ("## What `rules check` reports\n\nWith an error the rules cannot be used; with a warning they can, but the check does "
+           "not pass.\n")
+    checks: tuple[type[Validator], ...] = (*VALIDATORS, TestedRules)
+    found = [(check.check, check.severity, inspect.getdoc(check) or "") for check in checks]
     yield from _table(("check", "severity", "finds"), [(f"`{name}`", severity, text) for name, severity, text in
                                                        (*OTHER_CHECKS, *found)])
     yield ""
 
 
 def _facts() -> Iterator[str]:
-    yield "## Facts\n\nA fact describes the target kernel, the one with the largest share of the time, unless it says *solution*. Sources:\n"
+    yield ("## Facts\n\nA fact describes the target kernel, the one with the largest share of the time, unless it says "
+           "*solution*. Sources:\n")
     yield from _table(("source", "is"), [(f"`{name}`", text) for name, text in PROVENANCES.items()])
     for group, rows in GROUPS.items():
         names = [line.split("|")[0].strip() for line in rows.strip().splitlines()]
         yield f"\n### {FACT_TITLES.get(group, group)}\n"
-        yield from _table(("fact", "values", "sources", "meaning", "Nsight Compute"), [_fact(VOCABULARY[name]) for name in names])
+        yield from _table(FACT_COLUMNS, [_fact(VOCABULARY[name]) for name in names])
     yield "\n### Per method\n\n`<method>` is the id of a method, e.g. `failed_here.launch_tuning`.\n"
     specs = (FactSpec(f"{name}.<method>", kind, unit, (source,), meaning, 0.0 if kind == "number" else None)  # type: ignore[arg-type]
              for name, (kind, unit, meaning, source) in PER_METHOD_MEANING.items())
-    yield from _table(("fact", "values", "sources", "meaning", "Nsight Compute"), [_fact(spec) for spec in specs])
+    yield from _table(FACT_COLUMNS, [_fact(spec) for spec in specs])
 
 
 def _fact(spec: FactSpec) -> tuple[str, ...]:
