@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from kernelskill.errors import DecisionError
 from kernelskill.model import Decision, Fact, FiredRule, MethodApplication, Value
@@ -87,7 +87,7 @@ class Policy:
         rule = variant.rule
         names = dict.fromkeys(name for lit in variant.literals for name in (lit.fact, lit.other) if name in values)
         return FiredRule(rule=rule.id, variant=variant.index, matched={name: values[name] for name in names},
-                         effects=tuple(map(str, rule.rule.then)),
+                         effects=rule.effects,
                          because=fill(rule.rule.because, values), source=rule.rule.source, location=rule.location)
 
 
@@ -112,14 +112,21 @@ def check_facts(facts: Mapping[str, Fact], book: RuleBook) -> dict[str, Value]:
     return {name: facts[name].value for name in sorted(facts)}
 
 
+@lru_cache(maxsize=65536)
+def _kind(name: str) -> str:
+    """Kind of a word of the vocabulary; empty for any other."""
+    spec = lookup(name)
+    return spec.kind if spec else ""
+
+
 def _problem(name: str, fact: Fact, book: RuleBook) -> str:
-    spec, value = lookup(name), fact.value
+    kind, value = _kind(name), fact.value
     if fact.name != name:
         return f"{name} holds the fact {fact.name}"
     if name in book.derived:
         return f"{name} is derived by rules and cannot be given"
-    if spec and spec.kind != kind_of(value):
-        return f"{name} = {value!r} is not a {spec.kind}"
+    if kind and kind != kind_of(value):
+        return f"{name} = {value!r} is not a {kind}"
     if isinstance(value, float) and not math.isfinite(value):
         return f"{name} = {value} is not a finite number"
     if isinstance(value, int) and abs(value) > 2**53:

@@ -98,8 +98,8 @@ def _cases() -> Iterator[str]:
 
 
 def _checks() -> Iterator[str]:
-    yield ("## What `rules check` reports\n\nWith an error the rules cannot be used; with a warning they can, but the check does "
-           "not pass.\n")
+    yield ("## What `rules check` reports\n\nWith an error the rules cannot be used; with a warning they can, but the check "
+           "does not pass.\n")
     checks: tuple[type[Validator], ...] = (*VALIDATORS, TestedRules)
     found = [(check.check, check.severity, inspect.getdoc(check) or "") for check in checks]
     yield from _table(("check", "severity", "finds"), [(f"`{name}`", severity, text) for name, severity, text in

@@ -36,7 +36,7 @@ class LoadedRule:
         """Place of a part of the rule, e.g. `at("when", "all", 0, "op")`; `key` asks for the key itself."""
         return self.document.at((*self.where, *keys), key=key)
 
-    @property
+    @cached_property
     def location(self) -> str:
         """Place of the rule, with the rule that it replaces."""
         replaced = f" (replaces {self.replaced.at('id')})" if self.replaced else ""
@@ -51,6 +51,11 @@ class LoadedRule:
         for step in self.where:
             raw = raw[step]
         return Rule.model_validate(raw)
+
+    @cached_property
+    def effects(self) -> tuple[str, ...]:
+        """What follows, as text."""
+        return tuple(map(str, self.rule.then))
 
     @cached_property
     def derives(self) -> tuple[str, ...]:
