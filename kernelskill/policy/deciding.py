@@ -14,7 +14,7 @@ from kernelskill.policy.compile import Variant, build_program
 from kernelskill.policy.conditions import kind_of, show
 from kernelskill.policy.engine import Firing, engine_for
 from kernelskill.policy.oracle import Oracle
-from kernelskill.policy.rulebook import RuleBook
+from kernelskill.policy.rulebook import LoadedRule, RuleBook
 from kernelskill.vocabulary import lookup
 
 PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*)\}")
@@ -31,6 +31,11 @@ class Policy:
     @cached_property
     def _oracle(self) -> Oracle:
         return Oracle((rule.id, rule.raw) for rule in self.book.rules)
+
+    @cached_property
+    def _replacing(self) -> list[tuple[LoadedRule, LoadedRule]]:
+        """Rules of later folders, each with the one that it stands in for."""
+        return [(rule, rule.replaced) for rule in self.book.rules if rule.replaced is not None]
 
     @cached_property
     def _variants(self) -> Mapping[tuple[str, int], Variant]:
@@ -67,13 +72,11 @@ class Policy:
 
     def _replacements(self, fired: Collection[str], values: Mapping[str, Value], derived: frozenset[str]) -> Iterator[str]:
         """Every rule of a later folder that fired, or whose forerunner would have: both change what is decided."""
-        for rule in self.book.rules:
-            if rule.replaced is None:
-                continue
-            now, before = rule.id in fired, self._oracle.holds(rule.replaced.raw["when"], values, derived)
+        for rule, replaced in self._replacing:
+            now, before = rule.id in fired, self._oracle.holds(replaced.raw["when"], values, derived)
             if now or before:
                 yield (f"{rule.id} at {rule.at('id')} {'fired' if now else 'did not fire'}; the rule that it replaces, "
-                       f"at {rule.replaced.at('id')}, would {'' if before else 'not '}have fired")
+                       f"at {replaced.at('id')}, would {'' if before else 'not '}have fired")
 
     def _first_variants(self, firing: Firing) -> Iterable[Variant]:
         """Of every fired rule its first conjunction that fired, in the order of the book."""

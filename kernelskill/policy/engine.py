@@ -16,7 +16,7 @@ import re
 import threading
 import time
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -27,6 +27,7 @@ from durable import engine as durable
 from kernelskill.errors import DecisionError
 from kernelskill.model import Value
 from kernelskill.policy.compile import BOOT, Program, absence, comparison, durable_rules, group, typed
+from kernelskill.policy.conditions import Literal
 
 RULESET = "policy"
 TAKEN = 0
@@ -100,7 +101,9 @@ class Engine:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._asked = {literal.fact for variant in program.variants for literal in variant.literals}
+        self._literals: dict[str, dict[Literal, None]] = {}
+        for literal in (literal for variant in program.variants for literal in variant.literals if not literal.other):
+            self._literals.setdefault(literal.fact, {})[literal] = None
         self._numbers = itertools.count()
         self._lock = threading.RLock()
         self._by_name = {f"{variant.rule.id}#{variant.index}": variant for variant in program.variants}
@@ -116,7 +119,7 @@ class Engine:
         """Fires the rules over the facts. Values must be finite; raises DecisionError when the engine misbehaves."""
         with self._lock:
             session = Session(f"s{next(self._numbers)}")
-            facts = [session.narrow(name, typed(value)) for name, value in sorted(values.items()) if name in self._asked]
+            facts = [session.narrow(name, typed(values[name])) for name in self._accepted(values)]
             facts += [session.narrow(name, {"b": truth}) for name, truth in self._comparisons(values)]
             self._assert(session, [session.narrow(BOOT, {})])  # alone: an action must have run before delete_state
             try:
@@ -134,6 +137,12 @@ class Engine:
             settled = sorted(name for name in program.negated & program.derived if program.level[name] == level)
             missing = [name for name in settled if name not in session.derived]
             self._assert(session, [session.narrow(absence(name), {}) for name in missing])
+
+    def _accepted(self, values: Mapping[str, Value]) -> Iterator[str]:
+        """Facts that some condition accepts. A pattern is about one fact, so no other can match; that spares much time."""
+        for name in sorted(values):
+            if any(literal.verdict(values) == "holds" for literal in self._literals.get(name, ())):
+                yield name
 
     def _comparisons(self, values: Mapping[str, Value]) -> Iterable[tuple[str, bool]]:
         for literal in sorted(self._program.comparisons, key=repr):
