@@ -30,8 +30,12 @@ def measure(name: str, label: str, device: Any) -> Evaluation:
 
 def row(evaluation: Evaluation) -> dict[str, Any]:
     """What is recorded of one evaluation."""
-    return {"status": evaluation.status.value, "message": evaluation.message, "checks": evaluation.checks,
-            "time": evaluation.time.model_dump() if evaluation.time else None}
+    return {
+        "status": evaluation.status.value,
+        "message": evaluation.message,
+        "checks": evaluation.checks,
+        "time": evaluation.time.model_dump() if evaluation.time else None,
+    }
 
 
 def environment() -> dict[str, Any]:
@@ -39,9 +43,16 @@ def environment() -> dict[str, Any]:
     import cupy
 
     query = "name,driver_version,clocks.sm,clocks.mem,temperature.gpu,power.draw"
-    smi = subprocess.run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"], capture_output=True, text=True, check=False)
-    return {"date": datetime.now(timezone.utc).isoformat(timespec="seconds"), "nvidia_smi": {"query": query, "answer": smi.stdout.strip()},
-            "cupy": cupy.__version__, "python": platform.python_version(), "runtime": cupy.cuda.runtime.runtimeGetVersion()}
+    smi = subprocess.run(
+        ["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"], capture_output=True, text=True, check=False
+    )
+    return {
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "nvidia_smi": {"query": query, "answer": smi.stdout.strip()},
+        "cupy": cupy.__version__,
+        "python": platform.python_version(),
+        "runtime": cupy.cuda.runtime.runtimeGetVersion(),
+    }
 
 
 def main(out: Path) -> None:
@@ -50,14 +61,24 @@ def main(out: Path) -> None:
     if device is None:
         raise SystemExit("no NVIDIA GPU here: this measurement needs one")
     modelled = json.loads((RESULTS / "examples_sim.json").read_text())["examples"]
-    result: dict[str, Any] = {"command": "python -m benchmarks.gpu_examples OUT.json", "provenance": "cuda_event",
-                              "environment": environment(), "device": device.model_dump(mode="json"), "examples": {}}
+    result: dict[str, Any] = {
+        "command": "python -m benchmarks.gpu_examples OUT.json",
+        "provenance": "cuda_event",
+        "environment": environment(),
+        "device": device.model_dump(mode="json"),
+        "examples": {},
+    }
     for name in EXAMPLES:
         measured = {label: row(measure(name, label, device)) for label in ("start", "best")}
-        result["examples"][name] = {"measured": measured, "modelled_us": {"start": modelled[name]["start_time_us"],
-                                                                          "best": modelled[name]["best_time_us"]}}
-        print(name, {k: (v["status"], v["time"] and round(v["time"]["time_us"], 1), v["message"][:200]) for k, v in measured.items()},
-              flush=True)
+        result["examples"][name] = {
+            "measured": measured,
+            "modelled_us": {"start": modelled[name]["start_time_us"], "best": modelled[name]["best_time_us"]},
+        }
+        print(
+            name,
+            {k: (v["status"], v["time"] and round(v["time"]["time_us"], 1), v["message"][:200]) for k, v in measured.items()},
+            flush=True,
+        )
     out.write_text(json.dumps(result, indent=1) + "\n")
 
 

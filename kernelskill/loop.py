@@ -31,8 +31,8 @@ class Observer(Protocol):
     def started(self, evaluation: Evaluation) -> None:
         """The starting solution was reviewed."""
 
-    def decided(self, round_: int, decision: Decision) -> None:
-        """A method was chosen, or the run stops."""
+    def decided(self, round_: int, decision: Decision, method: MethodApplication | None) -> None:
+        """A method was chosen, with the parameters it will be applied with; None: the run stops."""
 
     def attempted(self, attempt: Attempt) -> None:
         """An attempt ended."""
@@ -65,32 +65,39 @@ class Loop:
             self.run.finish("start_failed")
 
     def play_round(self) -> None:
-        """Decide once and attempt once, or stop."""
+        """Decide once and attempt once, or stop. A decision that a kill left without its attempt is taken up again."""
         round_, node, decision = self.run.pending_decision() or self.decide()
-        if decision.application is None or round_ > self.run.config.rounds:
+        method = self.with_parameters(node, decision.chosen) if decision.chosen else None
+        self.observer.decided(round_, decision, method)
+        if method is None or round_ > self.run.config.rounds:
             return self.run.finish(decision.stop_reason or "budget")
-        attempt = self.optimizer.attempt(round_, node, decision.application, decision.facts)
+        attempt = self.optimizer.attempt(round_, node, method, decision.facts)
         self.run.keep_attempt(attempt)
         return self.observer.attempted(attempt)
 
     def decide(self) -> tuple[int, str, Decision]:
         """The policy's choice at the best solution so far. Raises DecisionError that says how to go on."""
         node, round_ = self.run.graph.best, len(self.run.graph.attempts) + 1
-        tried = [attempt.method for attempt in self.run.graph.from_here(node)]
-        offers = self.optimizer.writer.applicable(self.optimizer.task, self.run.source(node), tried)
-        facts = self.facts(node, round_, offers)
+        facts = self.facts(node, round_)
         try:
             decision = self.policy.decide(facts)
         except DecisionError as error:
             raise self._undecided(error, round_, node, facts) from error
-        if decision.chosen is not None and decision.chosen.method in offers:
-            decision = decision.model_copy(update={"writer_params": offers[decision.chosen.method].params})
         self.run.keep_decision(round_, node, decision)
-        self.observer.decided(round_, decision)
         return round_, node, decision
 
-    def facts(self, node: str, round_: int, offers: Mapping[str, MethodApplication]) -> dict[str, Fact]:
+    def with_parameters(self, node: str, chosen: MethodApplication) -> MethodApplication:
+        """A rule's parameters win; where it gives none, the writer's first offer that was not tried here."""
+        return chosen if chosen.params else self.offers(node).get(chosen.method, chosen)
+
+    def offers(self, node: str) -> dict[str, MethodApplication]:
+        """What the writer can apply to a solution now."""
+        tried = [attempt.method for attempt in self.run.graph.from_here(node)]
+        return self.optimizer.writer.applicable(self.optimizer.task, self.run.source(node), tried)
+
+    def facts(self, node: str, round_: int) -> dict[str, Fact]:
         """Everything known at a solution: its review, the run's past, and what the writer can do to it."""
+        offers = self.offers(node)
         reviewed = self.optimizer.reviewer.facts(self.run.source(node), self.run.graph.evaluation(node))
         past = history_facts(self.run.graph, node, round_, self.run.config.rounds, self.optimizer.cards)
         able = {name: Fact(name=name, value=method in offers, provenance="writer")

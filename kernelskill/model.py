@@ -69,9 +69,7 @@ class Decision(Frozen):
     version: Literal[1] = 1
     outcome: Literal["method", "stop"]
     chosen: MethodApplication | None = None
-    """The method with the parameters that its rule decides."""
-    writer_params: dict[str, bool | int | float | str] = Field(default_factory=dict)
-    """Parameters that the writer offered for the chosen method and that the rule left open; no part of the choice."""
+    """The method, with the parameters that its rule decides; what the writer adds is the attempt's."""
     stop_reason: str = ""
     """e.g. `near_speed_of_light`; empty when a method was chosen."""
     reason: str
@@ -83,14 +81,6 @@ class Decision(Frozen):
     replacements: tuple[str, ...] = ()
     """Rules of a later folder that stand in for an earlier rule and touched this decision, a sentence each."""
     rules_digest: str = ""
-
-    @property
-    def application(self) -> MethodApplication | None:
-        """What the writer is asked to do: the chosen method with all its parameters; those of the rule win."""
-        if self.chosen is None:
-            return None
-        return MethodApplication(method=self.chosen.method, params={**self.writer_params, **self.chosen.params})
-
 
 @dataclass(frozen=True)
 class Task:

@@ -145,11 +145,11 @@ class Run:
         self.stop_reason = stop_reason
 
     def pending_decision(self) -> tuple[int, str, Decision] | None:
-        """A decision whose attempt a kill swallowed; the loop takes it up again."""
+        """A decision whose consequence a kill swallowed; the loop takes it up again."""
         if not self.decisions:
             return None
         round_, solution, decision = self.decisions[-1]
-        done = self.stop_reason or decision.outcome == "stop" or any(a.round == round_ for a in self.graph.attempts)
+        done = self.stop_reason or any(a.round == round_ for a in self.graph.attempts)
         return None if done else (round_, solution, decision)
 
 

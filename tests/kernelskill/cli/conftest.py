@@ -82,10 +82,10 @@ def record(folder, extra):
     run.keep_start(start, Evaluation.from_json(recorded.read_text()))
     policy = Policy(load_rules([rules_folder(), extra], load_methods(methods_folder()).keys()))
     for round_, values in enumerate(ROUNDS, start=1):
-        decision = policy.decide(facts_of(values)).model_copy(update={"writer_params": {"width": 4}} if round_ == 1 else {})
+        decision = policy.decide(facts_of(values))
         run.keep_decision(round_, start, decision)
-        if decision.application:
-            run.keep_attempt(Attempt(round=round_, parent=start, child="", method=decision.application, outcome="not_written"))
+        if decision.chosen:
+            run.keep_attempt(Attempt(round=round_, parent=start, child="", method=decision.chosen, outcome="not_written"))
     run.finish(decision.stop_reason)
     return folder
 
