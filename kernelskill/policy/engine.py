@@ -16,7 +16,7 @@ import re
 import threading
 import time
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -104,6 +104,7 @@ class Engine:
         self._literals: dict[str, dict[Literal, None]] = {}
         for literal in (literal for variant in program.variants for literal in variant.literals if not literal.other):
             self._literals.setdefault(literal.fact, {})[literal] = None
+        self._accepts_known = lru_cache(maxsize=65536, typed=True)(self._accepts)
         self._numbers = itertools.count()
         self._lock = threading.RLock()
         self._by_name = {f"{variant.rule.id}#{variant.index}": variant for variant in program.variants}
@@ -119,7 +120,8 @@ class Engine:
         """Fires the rules over the facts. Values must be finite; raises DecisionError when the engine misbehaves."""
         with self._lock:
             session = Session(f"s{next(self._numbers)}")
-            facts = [session.narrow(name, typed(values[name])) for name in self._accepted(values)]
+            facts = [session.narrow(name, typed(values[name])) for name in sorted(values)
+                     if self._accepts_known(name, values[name])]
             facts += [session.narrow(name, {"b": truth}) for name, truth in self._comparisons(values)]
             self._assert(session, [session.narrow(BOOT, {})])  # alone: an action must have run before delete_state
             try:
@@ -138,11 +140,9 @@ class Engine:
             missing = [name for name in settled if name not in session.derived]
             self._assert(session, [session.narrow(absence(name), {}) for name in missing])
 
-    def _accepted(self, values: Mapping[str, Value]) -> Iterator[str]:
-        """Facts that some condition accepts. A pattern is about one fact, so no other can match; that spares much time."""
-        for name in sorted(values):
-            if any(literal.verdict(values) == "holds" for literal in self._literals.get(name, ())):
-                yield name
+    def _accepts(self, name: str, value: Value) -> bool:
+        """Does some condition accept the fact? A pattern is about one fact, so no other can match: it need not be asserted."""
+        return any(literal.verdict({name: value}) == "holds" for literal in self._literals.get(name, ()))
 
     def _comparisons(self, values: Mapping[str, Value]) -> Iterable[tuple[str, bool]]:
         for literal in sorted(self._program.comparisons, key=repr):

@@ -50,11 +50,11 @@ def explain(selection: Selection, depth: Depth | None) -> str:
     return ("\n" if depth == "line" else "\n\n").join(parts)
 
 
-def explain_not(selection: Selection, method: str) -> str:
-    """Why a method was not chosen, for each decision asked for."""
+def explain_not(selection: Selection, method: str) -> list[dict[str, Any]]:
+    """Per decision why the method was not chosen (or that it was): `round` and `verdict`."""
     known_method(method)
     book = rule_book(selection.run)
-    return "\n".join(f"round {round_}: {why_not(decision, method, book)}" for round_, _, decision in selection.decisions)
+    return [{"round": round_, "verdict": why_not(decision, method, book)} for round_, _, decision in selection.decisions]
 
 
 def explain_nearest(selection: Selection, method: str) -> list[dict[str, Any]]:
