@@ -48,7 +48,9 @@ def test_why_not_and_the_nearest_change(kernelskill, recorded_run):
         in kernelskill("why", recorded_run, "--round", 2, "--not", "vectorized_access").out
     )
     verdicts = kernelskill("why", recorded_run, "--not", "vectorized_access", "--json").json
-    assert [entry["round"] for entry in verdicts] == [1, 2, 3] and verdicts[0]["verdict"].startswith("vectorized_access: chosen")
+    assert [entry["round"] for entry in verdicts] == [1, 2, 3] and verdicts[0]["verdict"].startswith(
+        "vectorized_access: chosen"
+    )
     said = kernelskill("why", recorded_run, "--round", 2, "--not", "launch_tuning", "--nearest").out
     assert said == "round 2: launch_tuning was chosen\n"
     (found,) = kernelskill("why", recorded_run, "--round", 2, "--not", "vectorized_access", "--nearest", "--json").json
