@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from evaluator.types import DeviceSpec
+from kernelskill import __version__
 from kernelskill.agents.optimizer import Optimizer
 from kernelskill.agents.reviewer import Reviewer
 from kernelskill.errors import KernelSkillError, RunError
@@ -121,7 +122,7 @@ def run_task(run: Run, writer: CodeWriter) -> Task:
 
 def versions() -> dict[str, str]:
     """Versions that a result depends on."""
-    found = {"python": platform.python_version()}
+    found = {"kernelskill": __version__, "python": platform.python_version()}
     for name in RECORDED_PACKAGES:
         try:
             found[name] = importlib.metadata.version(name)

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from evaluator.types import Evaluation, Status
 from kernelskill.agents.optimizer import Optimizer
+from kernelskill.errors import DecisionError, Location
 from kernelskill.memory.history import history_facts
 from kernelskill.memory.run import Run
 from kernelskill.model import Attempt, Decision, Fact, MethodApplication
@@ -75,9 +76,13 @@ class Loop:
         return self.observer.attempted(attempt)
 
     def decide(self) -> tuple[int, str, Decision]:
-        """The policy's choice at the best solution so far."""
+        """The policy's choice at the best solution so far. Raises DecisionError that says how to go on."""
         node, round_ = self.run.graph.best, len(self.run.graph.attempts) + 1
-        decision = self.policy.decide(self.facts(node, round_))
+        facts = self.facts(node, round_)
+        try:
+            decision = self.policy.decide(facts)
+        except DecisionError as error:
+            raise self._undecided(error, round_, node, facts) from error
         self.run.keep_decision(round_, node, decision)
         return round_, node, decision
 
@@ -98,3 +103,11 @@ class Loop:
         able = {name: Fact(name=name, value=method in offers, provenance="writer")
                 for method in self.optimizer.cards for name in [f"applicable.{method}"]}
         return {**reviewed, **past, **able}
+
+    def _undecided(self, error: DecisionError, round_: int, node: str, facts: Mapping[str, Fact]) -> DecisionError:
+        """The run stays as it is, the facts are kept for whoever looks into it; the error names both."""
+        self.run.keep_undecided(round_, node, facts, error.message)
+        hints = [error.hint, f"the facts are in the last line of {self.run.journal.path}",
+                 f"every earlier round is kept; go on with: kernelskill optimize --resume {self.run.folder}"]
+        return DecisionError(f"round {round_} has no decision: {error.message}", location=Location(self.run.folder),
+                             hint="\n  hint: ".join(filter(None, hints)))
