@@ -21,7 +21,8 @@ def loaded(statement):
     [
         "import kernelskill",
         "import evaluator",
-        "import click.testing as t; from kernelskill.cli import group as g; t.CliRunner().invoke(g, ['-h'], catch_exceptions=False)",
+        "import click.testing as t; from kernelskill.cli import group as g; "
+        "assert t.CliRunner().invoke(g, ['-h'], catch_exceptions=False).exit_code == 0",
     ],
 )
 def test_nothing_heavy_is_loaded(statement):
