@@ -53,3 +53,7 @@ def test_store_keeps_the_first_text_and_names_what_is_missing(tmp_path):
     with pytest.raises(RunError, match=r"no object missing\.py"):
         store.get("missing", ".py")
     assert [p.name for p in store.folder.iterdir()] == ["abc.py"]
+
+
+def test_the_digest_does_not_depend_on_the_python_version():
+    assert solution_digest(SOLUTION) == "d4d955867e3ebd27344c"
