@@ -6,14 +6,15 @@ Opened again, it goes on where the journal ends.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from evaluator.types import DeviceSpec, Evaluation, Frozen, Mode
+from evaluator.types import DeviceSpec, Evaluation, Frozen, Mode, Status
 from kernelskill.errors import Location, RunError
 from kernelskill.memory.attempts import AttemptGraph
 from kernelskill.memory.journal import Event, Journal
@@ -21,6 +22,8 @@ from kernelskill.memory.store import Store, solution_digest
 from kernelskill.model import Attempt, Decision, Fact
 
 SOURCE, EVALUATION = ".py", ".eval.json"
+BEST = "best.py"
+"""The best solution so far, as a file of the run folder."""
 MAX_TASK_BYTES = 64 * 2**20
 
 
@@ -129,6 +132,7 @@ class Run:
         self.store.put(digest, evaluation.to_json(), EVALUATION, replace=True)
         self.journal.append("start", digest=digest)
         self.graph.add_start(digest, evaluation)
+        self._write_best()
 
     def keep_decision(self, round_: int, solution: str, decision: Decision) -> None:
         """A decision was taken at a solution."""
@@ -147,6 +151,23 @@ class Run:
         self.journal.append("attempt", attempt=attempt.model_dump(mode="json", exclude={"evaluation"}),
                             evaluated=attempt.evaluation is not None)
         self.graph.record(attempt)
+        self._write_best()
+
+    def _write_best(self) -> None:
+        if self.graph.evaluation(self.graph.best).status is Status.PASSED:
+            (self.folder / BEST).write_text(self.source(self.graph.best), encoding="utf-8")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Nobody else goes on with the run meanwhile; raises RunError when somebody does."""
+        from filelock import FileLock, Timeout
+
+        try:
+            with FileLock(self.folder / ".lock", timeout=0):
+                yield
+        except Timeout:
+            raise RunError("another process is working on this run", location=Location(self.folder),
+                           hint="wait until it is done, or end it") from None
 
     def finish(self, stop_reason: str) -> None:
         """The run is over."""
