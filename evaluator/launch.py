@@ -84,14 +84,20 @@ class Host:
                 protect(array)
 
     def _profile(self, solution: Solution, inputs: Any) -> dict[str, Any]:
+        from evaluator.simulator.standin.stores import unwritten_output_bytes
+
         solution.set_inputs(inputs, "fresh")
-        result = solution.call()
+        self.session.forget_library_calls()
+        live = solution.invoke()
+        kernels_write = unwritten_output_bytes(live)
+        result = solution.taken(live)
         shapes = [[leaf.values.size, leaf.values.nbytes] for _, leaf in leaves(result, "")]
         launches = [
             launch.model_copy(update={"text": text}).model_dump(mode="json")
             for launch, text in zip(self.session.launches, self.session.text_facts, strict=True)
         ]
-        return self._reply({}, launches=launches, outputs=shapes)
+        return self._reply({}, launches=launches, outputs=shapes, stored_bytes=list(self.session.stored_bytes),
+                           kernels_write_bytes=kernels_write)
 
     def _reply(self, data: dict[str, Any], **fields: Any) -> dict[str, Any]:
         seen = self._seen()

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from evaluator.failures import Failure
 from evaluator.inputs import TASK, Case
 from evaluator.oracle import Oracle, Problem
 from evaluator.runner import Ended, Runner
 from evaluator.simulator.time_model import limiter
 from evaluator.trees import total_bytes
-from evaluator.types import LaunchRecord, Status, TimeEstimate
+from evaluator.types import DeviceSpec, Finding, LaunchRecord, Status, TimeEstimate
 from evaluator.verify import task_sizes
 
 INPUT_LIMIT_BYTES = 8 << 30
+LEAST_WRITTEN = 0.9
+"""Outputs of which less than this share can have been written are an error."""
+IMPLAUSIBLE = 0.5
+"""Modelled times below this share of the task's bytes over the datasheet bandwidth get a warning."""
 
 
 class NoTime(Exception):
@@ -36,7 +42,9 @@ def full_problem(oracle: Oracle) -> Problem:
     return problem
 
 
-def profile(oracle: Oracle, runner: Runner) -> tuple[list[LaunchRecord], TimeEstimate, dict[str, float], dict[str, Any]]:
+def profile(
+    oracle: Oracle, runner: Runner, device: DeviceSpec,
+) -> tuple[list[LaunchRecord], TimeEstimate, dict[str, float], dict[str, Any]]:
     """Launches, modelled time, task facts, and the runner's reply.
 
     Raises NoTime; Ended where the solution fails at the full sizes, which makes it wrong whatever the check sizes said.
@@ -53,7 +61,57 @@ def profile(oracle: Oracle, runner: Runner) -> tuple[list[LaunchRecord], TimeEst
             raise
         raise NoTime(f"{failure.status.value}: {failure.message}") from ended
     launches = [LaunchRecord.model_validate(launch) for launch in reply["launches"]]
-    return launches, modelled_time(launches), task_sizes(problem, reply["outputs"]), reply
+    unwritten = unwritten_outputs(launches, reply["stored_bytes"], int(reply["kernels_write_bytes"]), oracle.spec.sizes)
+    if unwritten is not None:
+        raise Ended(Failure(Status.RUNTIME_ERROR, f"{unwritten.kind}: {unwritten.message}", findings=(unwritten,)), reply)
+    estimate, facts = modelled_time(launches), task_sizes(problem, reply["outputs"])
+    _refuse_library_calls(reply["library_calls"], runner.solution)
+    suspicious = implausible_time(estimate, facts["task_bytes"], device, oracle.spec.sizes)
+    if suspicious is not None:
+        reply["findings"].append(suspicious.model_dump(mode="json"))
+    return launches, estimate, facts, reply
+
+
+def _refuse_library_calls(calls: Sequence[Sequence[Any]], solution: str) -> None:
+    """Raises NoTime where the full-size call computes with operators: their kernels are the library's, not modelled."""
+    if calls:
+        named = ", ".join(f"{name} ({Path(solution).name}:{line}, {count} calls)" for name, line, count in calls[:4])
+        more = f" and {len(calls) - 4} more" if len(calls) > 4 else ""
+        raise NoTime(f"the time of library operators cannot be modelled: {named}{more} at the full sizes; compute this in a "
+                     "kernel of the solution, or measure on a GPU")
+
+
+def unwritten_outputs(
+    launches: Sequence[LaunchRecord], stored_bytes: Sequence[float], output_bytes: int, sizes: Mapping[str, int],
+) -> Finding | None:
+    """The finding where all launches together cannot have stored the outputs that only kernels write. Bytes throughout.
+
+    The check sizes are small: a grid or a loop that is capped shows at the full sizes only.
+    """
+    if not launches or sum(stored_bytes) >= LEAST_WRITTEN * output_bytes:
+        return None
+    most = max(range(len(launches)), key=lambda i: float(stored_bytes[i]))
+    launch = launches[most]
+    at = ", ".join(f"{name}={value}" for name, value in sizes.items())
+    return Finding(
+        kind="uninitialised_output", kernel=launch.kernel, sizes=dict(sizes),
+        message=(
+            f"at most {int(sum(stored_bytes))} of the {output_bytes} output bytes can have been written at the full sizes "
+            f"({at}); the check sizes are smaller. Check the grid {launch.grid} (a cap such as min(rows, 128)?) and the "
+            "kernel's loop bounds for limits that the full sizes exceed"))
+
+
+def implausible_time(estimate: TimeEstimate, task_bytes: float, device: DeviceSpec, sizes: Mapping[str, int]) -> Finding | None:
+    """A warning where the modelled time is far below what the task's bytes need at the device's datasheet bandwidth."""
+    bound_us = task_bytes / device.dram_bytes_per_s * 1e6
+    if estimate.time_us >= IMPLAUSIBLE * bound_us:
+        return None
+    return Finding(
+        kind="implausible_time", severity="warning", sizes=dict(sizes),
+        message=(
+            f"the modelled time, {estimate.time_us:.3g} us, is below {IMPLAUSIBLE:g} times the {bound_us:.3g} us that the "
+            f"task's {int(task_bytes)} bytes take at {device.name}'s bandwidth: check that the kernels read all inputs and "
+            "write all outputs at the full sizes"))
 
 
 def modelled_time(launches: Sequence[LaunchRecord]) -> TimeEstimate:

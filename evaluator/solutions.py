@@ -77,13 +77,14 @@ class Solution(ABC):
 
     def call(self) -> Any:
         """Calls the solution with `live`; its outputs as a tree of Leaf."""
-        return self._taken(self.invoke())
+        return self.taken(self.invoke())
 
-    def _taken(self, result: Any) -> Any:
+    def taken(self, result: Any) -> Any:
+        """What a call returned as a tree of Leaf. Raises WrongForm for what is no array."""
         if isinstance(result, Mapping):
-            return {str(key): self._taken(value) for key, value in result.items()}
+            return {str(key): self.taken(value) for key, value in result.items()}
         if isinstance(result, (tuple, list)):
-            return tuple(self._taken(value) for value in result)
+            return tuple(self.taken(value) for value in result)
         return self.to_host(result, "the result")
 
     def _place(self, value: Any) -> Any:

@@ -106,7 +106,7 @@ class _Evaluation:
 
     def _time(self, oracle: Oracle, runners: list[Runner]) -> tuple[list[LaunchRecord], TimeEstimate, dict[str, float]]:
         if self.request.mode == "sim":
-            launches, estimate, facts, reply = profile(oracle, runners[-1])
+            launches, estimate, facts, reply = profile(oracle, runners[-1], self.request.device)
             self.record.take(reply, self.request.task, self.request.solution)
             return launches, estimate, facts
         problem = full_problem(oracle)

@@ -29,6 +29,7 @@ PASSIVE_FUNCTIONS = frozenset(
      "matrix_transpose", "permute_dims"]
 )
 """NumPy functions that make views, allocate, copy or ask: no kernel of a library computes, so no library call."""
+WRITES_ITS_FIRST_ARGUMENT = frozenset(["copyto", "put", "partition", "sort", "place", "putmask", "fill_diagonal"])
 PASSIVE_METHODS = frozenset(["diagonal", "byteswap"])
 Shape = int | Sequence[int]
 
@@ -103,6 +104,7 @@ class ndarray:
             raise TypeError(f"{arr.dtype} array cannot be set to {self._host.dtype} array")
         if arr.shape != self._host.shape:
             raise ValueError(f"Shape mismatch. Old shape: {self._host.shape}, new shape: {arr.shape}")
+        _written(self)
         self._host[...] = arr
 
     def item(self, *args: Any) -> Any:
@@ -171,6 +173,7 @@ class ndarray:
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(value, np.ndarray) and value.shape:
             raise ValueError("non-scalar numpy.ndarray cannot be used for fill; move it with cupy.asarray first")
+        _written(self)
         self._host[unwrap(index)] = unwrap(value)
 
     def __iter__(self) -> Iterator[ndarray]:
@@ -231,8 +234,10 @@ def new(shape: Shape, dtype: Any = float, order: str = "C", fresh: str = "zeros"
     place = session().caller()
     raw = registry.allocate(int(np.prod(dims, dtype=object)) * kind.itemsize,
                             f"{kind} array {list(dims)}" + (f" made at {place}" if place else ""))
-    if fresh == "empty" and session().mode == "verify":
-        poison(raw, kind)
+    if fresh == "empty":
+        registry.made_empty(raw.ctypes.data)
+        if session().mode == "verify":
+            poison(raw, kind)
     return share(np.ndarray(dims, kind, raw.data, 0, None, "F" if order == "F" else "C"))
 
 
@@ -270,6 +275,7 @@ def apply(function: Callable[..., Any], name: str, args: Sequence[Any], kwargs: 
     if computes:
         session().record_library_call(f"cupy.{name}")
     out = kwargs.get("out")
+    _written(out, *(args[:1] if name in WRITES_ITS_FIRST_ARGUMENT else ()))
     result = function(*unwrap(tuple(args)), **unwrap(kwargs))
     if out is not None:
         return out[0] if isinstance(out, tuple) else out
@@ -286,6 +292,15 @@ def rewrap(result: Any) -> Any:
     return result
 
 
+def _written(*targets: Any) -> None:
+    """Notes that something else than a kernel writes into these arrays (inside tuples too)."""
+    for target in targets:
+        if isinstance(target, ndarray) and target.size:
+            registry.written_by_library(target._host.ctypes.data)
+        elif isinstance(target, (tuple, list)):
+            _written(*target)
+
+
 def _refuse_numpy(args: Sequence[Any]) -> None:
     for arg in args:
         if isinstance(arg, np.ndarray) and arg.shape:
@@ -293,6 +308,8 @@ def _refuse_numpy(args: Sequence[Any]) -> None:
 
 
 def _method(array: ndarray, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    if name in WRITES_ITS_FIRST_ARGUMENT:
+        _written(array)
     return apply(getattr(array._host, name), name, args, kwargs, computes=name in COMPUTING_METHODS)
 
 

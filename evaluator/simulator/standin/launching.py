@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from evaluator.simulator import interpreter, time_model
+from evaluator.simulator.standin import stores
 from evaluator.simulator.standin.limits import LaunchShape
 from evaluator.simulator.standin.packing import Slot
 from evaluator.simulator.standin.session import Place, SimulatedError
@@ -77,6 +79,20 @@ def _profile(request: Launch, place: Place | None) -> None:
         counts=dict(estimate.counts), text=dict(estimate.text_facts), time_us=estimate.time_us,
         terms_us=dict(estimate.terms_us), sampled_blocks=estimate.sampled_blocks))
     session().text_facts.append(dict(estimate.text_facts))
+    session().stored_bytes.append(_stored_bytes(request, estimate))
+
+
+def _stored_bytes(request: Launch, estimate: time_model.Estimate) -> float:
+    """An upper bound of what the launch stores: from the timed blocks, where that is suspiciously little from others too."""
+    shape = request.shape
+    bound = stores.modelled_bound(estimate.counts)
+    pointed = (registry.find(struct.unpack_from("<Q", request.packed, slot.offset)[0]) for slot in request.slots
+               if slot.size == 8)
+    fresh = max((allocation.nbytes for allocation in pointed if allocation is not None and allocation.unwritten), default=0)
+    if bound >= fresh or estimate.sampled_blocks >= math.prod(shape.grid):
+        return bound
+    return max(bound, stores.sampled_bound(request.module, request.symbol, shape.grid, shape.block, request.packed,
+                                           _buffers(request, request.packed, ()), shape.dynamic_shared))
 
 
 def _buffers(request: Launch, packed: bytes, replaced: Collection[int]) -> list[interpreter.Buffer]:

@@ -42,6 +42,8 @@ class Allocation:
     module_global: bool = False
     """A `__device__` or `__constant__` variable: the interpreter knows it by itself."""
     expired: Callable[[], bool] = never
+    unwritten: bool = False
+    """Made uninitialised, and nothing but kernels has written to it since."""
 
 
 @dataclass
@@ -92,6 +94,18 @@ class Registry:
         allocation = self.find(address)
         if allocation is not None:
             allocation.writable = False
+
+    def made_empty(self, address: int) -> None:
+        """Notes that the allocation at `address` is fresh and uninitialised."""
+        allocation = self.find(address)
+        if allocation is not None:
+            allocation.unwritten = True
+
+    def written_by_library(self, address: int) -> None:
+        """Notes a fill, copy or operator that writes into the allocation at `address`."""
+        allocation = self.find(address)
+        if allocation is not None:
+            allocation.unwritten = False
 
     def _enter(self, allocation: Allocation) -> None:
         if allocation.address not in self._live:

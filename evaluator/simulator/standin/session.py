@@ -65,6 +65,8 @@ class Session:
     launches: list[LaunchRecord] = field(default_factory=list)
     text_facts: list[dict[str, str]] = field(default_factory=list)
     """Beside each entry of `launches`: facts of kind text, such as `occupancy_limiter` and `time_limiter`."""
+    stored_bytes: list[float] = field(default_factory=list)
+    """Beside each entry of `launches`: the most bytes of global memory that the launch can have written."""
     resources: dict[str, KernelResources] = field(default_factory=dict)
     """Launch name -> resources of every kernel compiled so far."""
     compiled: list[Compiled] = field(default_factory=list)

@@ -20,11 +20,13 @@ from evaluator.simulator.standin.arrays import ndarray
 from evaluator.simulator.standin.cuda import NO_TIMING
 from evaluator.simulator.standin.memory import INTEGER_POISON
 from evaluator.simulator.standin.session import is_library
-from evaluator.simulator.standin.state import session
-from evaluator.simulator.standin.torch_memory import lend_storage
+from evaluator.simulator.standin.state import registry, session
+from evaluator.simulator.standin.torch_memory import lend_storage, note_written
 from evaluator.simulator.standin.torch_operators import computes
 
 CUDA_NAME = re.compile(r"cuda(:\d+)?")
+WRITES = re.compile(r"__setitem__|__i\w+__|(?!_)\w+_")
+"""Functions that write into their first argument."""
 UNINITIALISED = frozenset(["empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"])
 TAKES_ARRAYS = frozenset(["tensor", "as_tensor", "asarray"])
 _undo: list[Callable[[], None]] = []
@@ -121,10 +123,20 @@ def _call(torch: Any, func: Callable[..., Any], args: tuple[Any, ...], kwargs: d
         session().record_library_call(f"torch.{name}")
     if name == "to":
         args = tuple("cpu" if isinstance(arg, int) and not isinstance(arg, bool) else arg for arg in args)
+    note_written(args[:1] if WRITES.fullmatch(name) else (), kwargs.get("out"))
     result = func(*(_cpu_name(torch, arg) for arg in args), **_on_cpu(torch, kwargs))
-    if name in UNINITIALISED and session().mode == "verify" and session().caller() is not None:
-        _poison(result)
+    if name in UNINITIALISED and session().caller() is not None:
+        _uninitialised(result)
     return result
+
+
+def _uninitialised(tensor: Any) -> None:
+    """Poisoned where everything runs; where samples run, remembered: only kernels may fill it."""
+    if session().mode == "verify":
+        _poison(tensor)
+    elif tensor.numel():
+        lend_storage(tensor)
+        registry.made_empty(tensor.untyped_storage().data_ptr())
 
 
 def _property(torch: Any, func: Any, args: tuple[Any, ...], caller: str) -> Any:

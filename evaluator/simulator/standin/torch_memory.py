@@ -15,3 +15,12 @@ def lend_storage(tensor: Any) -> None:
     dtype = str(tensor.dtype).removeprefix("torch.")
     label = f"torch {dtype} tensor {list(tensor.shape)}"
     registry.lend(storage.data_ptr(), storage.nbytes(), label, StorageWeakRef(storage).expired)
+
+
+def note_written(*targets: Any) -> None:
+    """Notes that a torch function writes into these tensors (inside tuples and lists too)."""
+    for target in targets:
+        if isinstance(target, (tuple, list)):
+            note_written(*target)
+        elif hasattr(target, "untyped_storage"):
+            registry.written_by_library(target.untyped_storage().data_ptr())

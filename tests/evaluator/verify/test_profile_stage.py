@@ -83,6 +83,23 @@ def test_inputs_that_are_too_large_leave_the_time_open(bench):
     assert "32.0 GiB" in evaluation.time_unavailable
 
 
+@pytest.mark.parametrize("line", ["x = x * cp.float32(1)", "x = cp.abs(x) * cp.sign(x)", "x = x.clip(-1e9, 1e9)"])
+def test_operators_beside_the_kernels_leave_the_time_open(bench, line):
+    solution = SOLUTION.replace("    n = x.size\n", f"    n = x.size\n    {line}\n")
+    evaluation = bench.evaluate(bench.native(SCALE, [{"n": 100}], FULL), solution, stages=BOTH)
+    assert evaluation.status is Status.PASSED, evaluation.message
+    assert evaluation.time is None
+    number = 1 + solution[:solution.index(line)].count("\n")
+    place = f"solution.py:{number}, "
+    assert place in evaluation.time_unavailable and "cupy." in evaluation.time_unavailable
+
+
+def test_operators_at_import_do_not_count(bench):
+    solution = SOLUTION.replace("def run(x):", "TABLE = cp.arange(8) * 2\n\n\ndef run(x):")
+    evaluation = bench.evaluate(bench.native(SCALE, [{"n": 100}], FULL), solution, stages=BOTH)
+    assert evaluation.time is not None, evaluation.time_unavailable
+
+
 def test_no_kernel_no_time(bench):
     evaluation = bench.evaluate(bench.native(SCALE, [{"n": 100}], FULL), "def run(x):\n    return 2 * x + 1\n", stages=BOTH)
     assert evaluation.status is Status.PASSED, evaluation.message
