@@ -54,6 +54,7 @@ task_output_elements | number | elements | task | elements over all outputs
 task_reduction_length | number | elements | task | elements reduced into one output (row length; K of a matmul)
 task_row_count | number | rows | task | independent rows (row reductions)
 task_allows_tf32 | bool | | task | the task permits tensor-core products with TF32 inputs
+task_allows_library | bool | | task | the task permits calls of cuBLAS, torch or cupy operators that compute
 task_allows_half | bool | | task | the task permits fp16 or bf16 inputs of products and intermediate values
 """
 TIME = """
