@@ -183,7 +183,7 @@ uses_bulk_copy | bool | | source | bulk copies by the tensor memory accelerator:
 uses_mbarrier | bool | | source | mbarrier or cuda::barrier, or named barriers between parts of a block
 uses_wgmma | bool | | source | warpgroup products (wgmma)
 uses_dependent_launch | bool | | source | griddepcontrol: starts before the kernel in front of it has ended
-modulo_operations | number | operators | source | % operators in the kernel's text
+modulo_operations | number | operators | source | % operators in the kernel's text whose divisor is no constant power of two
 indirect_access | bool | | source | a global index is itself loaded from global memory
 source_streams | number | streams | source | solution: CUDA streams it creates
 uses_graph | bool | | source | solution: captures its launches into a CUDA graph or replays one

@@ -54,10 +54,11 @@ def _fact(name: str, value: Value, provenance: str) -> Fact:
 
 
 def from_facts(name: str, origin: str, facts: Mapping[str, Fact]) -> FactSet:
-    """The set that expands to `facts` again; values rounded to five digits."""
+    """The set that expands to `facts` again; values rounded to five digits. Without a word on applicability: any method."""
     groups: dict[str, dict[str, Value]] = {}
     per_method: dict[str, dict[str, Value]] = {}
-    applicable = []
+    asked = any(name.startswith("applicable.") for name in facts)
+    applicable = [] if asked else [ANY_METHOD]
     for fact in facts.values():
         match = PER_METHOD.match(fact.name)
         if match is None:

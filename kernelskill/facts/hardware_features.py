@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import re
 
+from kernelskill.facts.c_expressions import evaluate
 from kernelskill.facts.global_access import Access, GlobalAccesses
 from kernelskill.facts.kernel_scope import KernelScope
 from kernelskill.facts.table import FactTable
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_MODULO = re.compile(r"(?<!%)%=?\s*(\(|[\w.]+)")
 _CONSTANT_ARRAY = re.compile(r"__constant__\s+(?:const\s+)?(?:\w+\s+)*?(\w+)\s*(?:\[|=|;)")
 _NAMED_BARRIER = re.compile(r"\bbar(?:rier)?\.(?:sync|arrive)(?:\.aligned)?\s+(?:%\d+|[1-9]\d*)\s*,")
 IN_TEXT = {
@@ -50,8 +52,14 @@ def add_hardware_features(table: FactTable, scope: KernelScope, accesses: Global
     for name in (*IN_TEXT, *IN_PTX, *IN_SIGNATURE):
         table.add(name, name in found, "source")
     table.add("uses_constant_memory", _reads_constants(scope), "source")
-    table.add("modulo_operations", len(re.findall(r"(?<!%)%(?![%=])", scope.written)) + scope.written.count("%="), "source")
+    table.add("modulo_operations", sum(not _is_power_of_two(scope, divisor) for divisor in _MODULO.findall(scope.written)), "source")
     table.add("indirect_access", any(_is_indirect(scope, accesses, access) for access in accesses.all), "source")
+
+
+def _is_power_of_two(scope: KernelScope, divisor: str) -> bool:
+    """Whether the compiler sees a constant power of two, for which `%` is a mask."""
+    value = evaluate(divisor, scope.constants.get)
+    return value is not None and value > 0 and value & (value - 1) == 0
 
 
 def add_host_features(table: FactTable, source: str) -> None:

@@ -57,7 +57,8 @@ def test_constant_memory_counts_only_where_the_kernel_reads_it():
 
 
 def test_modulo_operators_are_counted():
-    assert kernel_facts(PLAIN.format("int i = n % 3, j = i % n; j %= 2;"))["modulo_operations"] == 3
+    assert kernel_facts(PLAIN.format("int i = n % 3, j = i % (n + 1); j %= n;"))["modulo_operations"] == 3
+    assert kernel_facts("constexpr int T = 16;\n" + PLAIN.format("int i = n % 32, j = i % T;"))["modulo_operations"] == 0
     assert kernel_facts(PLAIN.format('// 50 % more\n'))["modulo_operations"] == 0
 
 
