@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # durable-rules 2.0.28 uses a function that Python 3.13 removed; the flag maps it and changes nothing on older versions.
 export CPPFLAGS += -DPyEval_CallObject=PyObject_CallObject
 
-.PHONY: help demo examples test lint bench-model clean
+.PHONY: help demo examples test lint docs bench-model bench-policy asan clean
 help:            ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## /\1  /p' $(MAKEFILE_LIST)
 
@@ -42,6 +42,15 @@ lint: $(VENV)/.dev  ## ruff, mypy, import-linter.
 
 bench-model: $(VENV)/.user  ## Agreement of modelled and measured times over the corpus.
 	@$(BIN)/python -m benchmarks.model
+
+bench-policy: $(VENV)/.user  ## Time of a decision and of loading the rules.
+	@$(BIN)/python -m benchmarks.policy
+
+docs: $(VENV)/.user  ## Write the generated pages: docs/rules-reference.md and rules/schema.json.
+	@$(BIN)/python -m kernelskill.policy.reference docs/rules-reference.md rules/schema.json
+
+asan: $(VENV)/.dev  ## Policy fuzz and engine guards with the native engine under AddressSanitizer (needs gcc with libasan).
+	@PYTHON=$(abspath $(BIN)/python) sh tests/asan.sh
 
 clean:           ## Remove the environment, runs and caches.
 	rm -rf $(VENV) runs build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -23,7 +23,18 @@ MARKERS = re.compile(r"(<!-- examples:begin -->\n).*?(<!-- examples:end -->)", r
 
 def optimise(name: str, folder: Path) -> dict[str, Any]:
     """One run of the command a user would type; its JSON."""
-    call = [sys.executable, "-m", "kernelskill", "optimize", f"examples/{name}", "--device", "sim", "--out", str(folder), "--json"]
+    call = [
+        sys.executable,
+        "-m",
+        "kernelskill",
+        "optimize",
+        f"examples/{name}",
+        "--device",
+        "sim",
+        "--out",
+        str(folder),
+        "--json",
+    ]
     done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{name}: exit code {done.returncode}\n{done.stderr}{done.stdout}")
@@ -45,11 +56,15 @@ def keep_solutions(name: str, folder: Path) -> None:
 
 def table(reports: dict[str, dict[str, Any]]) -> str:
     """Markdown rows."""
-    lines = ["| example | start, modelled | best, modelled | speedup, modelled | rounds | methods that helped | stopped by |",
-             "| --- | ---: | ---: | ---: | ---: | --- | --- |"]
+    lines = [
+        "| example | start, modelled | best, modelled | speedup, modelled | rounds | methods that helped | stopped by |",
+        "| --- | ---: | ---: | ---: | ---: | --- | --- |",
+    ]
     for name, r in reports.items():
-        lines.append(f"| {name} | {r['start_time_us']:.0f} µs | {r['best_time_us']:.0f} µs | {r['speedup']:.1f}× | {r['rounds']} | "
-                     f"{', '.join(r['methods'])} | {r['stop_reason']} |")
+        lines.append(
+            f"| {name} | {r['start_time_us']:.0f} µs | {r['best_time_us']:.0f} µs | {r['speedup']:.1f}× | {r['rounds']} | "
+            f"{', '.join(r['methods'])} | {r['stop_reason']} |"
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from evaluator.types import DeviceSpec
+from kernelskill import __version__
 from kernelskill.agents.optimizer import Optimizer
 from kernelskill.agents.reviewer import Reviewer
 from kernelskill.errors import KernelSkillError, RunError
@@ -73,53 +74,55 @@ def writer_named(name: str) -> CodeWriter:
     return TemplateWriter()
 
 
-def start_run(task_path: Path, options: Options, folder: Path | None, observer: Observer) -> Loop:
-    """A new run; raises KernelSkillError for anything the user can mend."""
+def default_folder(task_path: Path) -> Path:
+    """`runs/<task>-<time>`, for a task folder, its task.toml or a task file."""
+    name = task_path.resolve().parent.name if task_path.name == "task.toml" else task_path.resolve().stem
+    return Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+
+
+def create_run(task_path: Path, options: Options, folder: Path) -> Run:
+    """A new run; raises KernelSkillError for anything the user can mend, before the folder exists."""
     task = load_task(task_path)
     mode, device = choose_device(options)
-    writer = writer_named(options.writer)
-    if not task.start_source:
-        writer.start(task)  # a task that the writer cannot start is told before a run folder exists
-    folder = folder or Path("runs") / f"{task.name}-{datetime.now():%Y%m%d-%H%M%S}"
-    files = task_path.parent if task_path.name == "task.toml" else task_path
-    copy = "task" if files.is_dir() else f"task/{files.name}"
-    config = RunConfig(task=str(task_path), task_copy=copy, mode=mode, device=device, rounds=options.rounds,
-                       writer=options.writer, timeout_s=options.timeout_s, rules=tuple(str(r.resolve()) for r in options.rules),
-                       versions=versions())
+    writer_named(options.writer).describe(task)
     rule_book(options.rules, load_methods(methods_folder()))
-    run = Run.create(folder, config, files)
-    return assemble(run, observer)
+    files = task_path.parent if task_path.name == "task.toml" else task_path
+    config = RunConfig(
+        task=str(task_path), task_copy="task" if files.is_dir() else f"task/{files.name}", mode=mode, device=device,
+        rounds=options.rounds, writer=options.writer, timeout_s=options.timeout_s,
+        rules=tuple(str(r.resolve()) for r in options.rules), versions=versions(),
+    )
+    return Run.create(folder, config, files)
 
 
-def resume_run(folder: Path, observer: Observer) -> Loop:
-    """Go on with a run; a finished run is returned as it is."""
+def open_run(folder: Path) -> Run:
+    """A run to go on with; raises RunError when this machine cannot."""
     run = Run.open(folder)
     if run.config.mode == "cuda" and detect_device() is None:
         raise RunError("this run was made on a GPU and there is none here", hint="resume it on the machine that has the GPU")
-    return assemble(run, observer)
+    return run
 
 
 def assemble(run: Run, observer: Observer) -> Loop:
     """Everything around a run's folder."""
-    task = run_task(run)
+    writer = writer_named(run.config.writer)
+    task = run_task(run, writer)
     cards = load_methods(methods_folder())
     policy = IsolatedPolicy(rule_book([Path(r) for r in run.config.rules], cards))
     mode: Mode = "cuda" if run.config.mode == "cuda" else "sim"
     reviewer = Reviewer(task, run.config.device, mode, run.config.timeout_s)
-    return Loop(run, policy, Optimizer(task, run, reviewer, writer_named(run.config.writer), cards), observer)
+    return Loop(run, policy, Optimizer(task, run, reviewer, writer, cards), observer)
 
 
-def run_task(run: Run) -> Task:
+def run_task(run: Run, writer: CodeWriter) -> Task:
     """The run's own copy of its task, with the writer's start where the task brings none."""
-    task = load_task(run.folder / run.config.task_copy)
-    if task.start_source:
-        return task
-    return task.with_start(writer_named(run.config.writer).start(task))
+    task = writer.describe(load_task(run.folder / run.config.task_copy))
+    return task if task.start_source else task.with_start(writer.start(task))
 
 
 def versions() -> dict[str, str]:
     """Versions that a result depends on."""
-    found = {"python": platform.python_version()}
+    found = {"kernelskill": __version__, "python": platform.python_version()}
     for name in RECORDED_PACKAGES:
         try:
             found[name] = importlib.metadata.version(name)

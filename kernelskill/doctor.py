@@ -14,9 +14,21 @@ from dataclasses import dataclass
 from typing import Literal
 
 State = Literal["ok", "missing", "broken"]
-DURABLE_FIX = "CPPFLAGS='-DPyEval_CallObject=PyObject_CallObject' pip install --no-cache-dir --force-reinstall durable-rules==2.0.28"
-MODEL_KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "DEEPSEEK_API_KEY", "MISTRAL_API_KEY", "OPENROUTER_API_KEY",
-              "AZURE_API_KEY", "GROQ_API_KEY", "TOGETHERAI_API_KEY", "XAI_API_KEY")
+DURABLE_FIX = (
+    "CPPFLAGS='-DPyEval_CallObject=PyObject_CallObject' pip install --no-cache-dir --force-reinstall durable-rules==2.0.28"
+)
+MODEL_KEYS = (
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "GEMINI_API_KEY",
+    "DEEPSEEK_API_KEY",
+    "MISTRAL_API_KEY",
+    "OPENROUTER_API_KEY",
+    "AZURE_API_KEY",
+    "GROQ_API_KEY",
+    "TOGETHERAI_API_KEY",
+    "XAI_API_KEY",
+)
 
 
 @dataclass(frozen=True)
@@ -34,24 +46,44 @@ class Check:
 
 def examine() -> Iterator[Check]:
     """Every check, in the order people read them."""
-    yield Check("python", "ok" if sys.version_info >= (3, 10) else "broken", sys.version.split()[0], needed=True,
-                install="" if sys.version_info >= (3, 10) else "install Python 3.10 or newer")
+    yield Check(
+        "python",
+        "ok" if sys.version_info >= (3, 10) else "broken",
+        sys.version.split()[0],
+        needed=True,
+        install="" if sys.version_info >= (3, 10) else "install Python 3.10 or newer",
+    )
     yield _rule_engine()
     yield _guarded("NVRTC", _nvrtc, "compiling CUDA C", "pip install nvidia-cuda-nvrtc nvidia-cuda-runtime", needed=True)
     yield _guarded("simulator core", _simulator, "running kernels without a GPU", "apt install g++", needed=True)
     yield _program("nvdisasm", _nvdisasm(), "SASS counts as facts", "pip install nvidia-cuda-nvdisasm")
-    yield _program("bubblewrap", shutil.which("bwrap"), "file-system and network isolation of solutions (rlimits stay)",
-                   "apt install bubblewrap")
+    yield _program(
+        "bubblewrap",
+        shutil.which("bwrap"),
+        "file-system and network isolation of solutions (rlimits stay)",
+        "apt install bubblewrap",
+    )
     yield _guarded("GPU", _gpu, "measured times (the simulator models them)", "install NVIDIA's driver", needed=False)
-    yield _package("cupy", ("cupy-cuda13x", "cupy-cuda12x", "cupy"), "running solutions on a GPU", "pip install 'kernelskill[cuda13]'")
+    yield _package(
+        "cupy", ("cupy-cuda13x", "cupy-cuda12x", "cupy"), "running solutions on a GPU", "pip install 'kernelskill[cuda13]'"
+    )
     yield _program("ncu", shutil.which("ncu"), "hardware counters as facts", "install Nsight Compute")
-    yield _program("compute-sanitizer", shutil.which("compute-sanitizer"), "memory and race checks on a GPU",
-                   "install the CUDA toolkit, or: pip install nvidia-cuda-sanitizer-api")
+    yield _program(
+        "compute-sanitizer",
+        shutil.which("compute-sanitizer"),
+        "memory and race checks on a GPU",
+        "install the CUDA toolkit, or: pip install nvidia-cuda-sanitizer-api",
+    )
     yield _package("torch", ("torch",), "KernelBench tasks", "pip install 'kernelskill[torch]'")
     yield _package("litellm", ("litellm",), "a language model as the writer", "pip install 'kernelskill[llm]'")
     keys = [name for name in MODEL_KEYS if os.environ.get(name)]
-    yield Check("model keys", "ok" if keys else "missing", ", ".join(keys) or "none set", disables="a hosted model as the writer",
-                install="" if keys else "export one of " + ", ".join(MODEL_KEYS[:3]))
+    yield Check(
+        "model keys",
+        "ok" if keys else "missing",
+        ", ".join(keys) or "none set",
+        disables="a hosted model as the writer",
+        install="" if keys else "export one of " + ", ".join(MODEL_KEYS[:3]),
+    )
 
 
 def _rule_engine() -> Check:
@@ -59,8 +91,14 @@ def _rule_engine() -> Check:
         importlib.import_module("durable.engine")
     except ImportError as error:
         present = importlib.util.find_spec("durable") is not None
-        return Check("durable-rules", "broken" if present else "missing", str(error).splitlines()[0], needed=True,
-                     disables="decisions", install=DURABLE_FIX)
+        return Check(
+            "durable-rules",
+            "broken" if present else "missing",
+            str(error).splitlines()[0],
+            needed=True,
+            disables="decisions",
+            install=DURABLE_FIX,
+        )
     return Check("durable-rules", "ok", importlib.metadata.version("durable-rules"), needed=True)
 
 

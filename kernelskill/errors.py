@@ -53,6 +53,8 @@ class RunError(KernelSkillError):
 class DecisionError(KernelSkillError):
     """The policy could not decide: engine failure, or engine and oracle disagree. Never a silent choice."""
 
+    exit_code = 1
+
 
 class WriterError(KernelSkillError):
     """A writer could not produce code for the method (the attempt fails; the run goes on)."""

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from evaluator.types import Evaluation, Status
 from kernelskill.agents.optimizer import Optimizer
+from kernelskill.errors import DecisionError, Location
 from kernelskill.memory.history import history_facts
 from kernelskill.memory.run import Run
 from kernelskill.model import Attempt, Decision, Fact, MethodApplication
@@ -30,8 +31,8 @@ class Observer(Protocol):
     def started(self, evaluation: Evaluation) -> None:
         """The starting solution was reviewed."""
 
-    def decided(self, round_: int, decision: Decision) -> None:
-        """A method was chosen, or the run stops."""
+    def decided(self, round_: int, decision: Decision, method: MethodApplication | None) -> None:
+        """A method was chosen, with the parameters it will be applied with; None: the run stops."""
 
     def attempted(self, attempt: Attempt) -> None:
         """An attempt ended."""
@@ -64,37 +65,49 @@ class Loop:
             self.run.finish("start_failed")
 
     def play_round(self) -> None:
-        """Decide once and attempt once, or stop."""
+        """Decide once and attempt once, or stop. A decision that a kill left without its attempt is taken up again."""
         round_, node, decision = self.run.pending_decision() or self.decide()
-        if decision.chosen is None or round_ > self.run.config.rounds:
+        method = self.with_parameters(node, decision.chosen) if decision.chosen else None
+        self.observer.decided(round_, decision, method)
+        if method is None or round_ > self.run.config.rounds:
             return self.run.finish(decision.stop_reason or "budget")
-        attempt = self.optimizer.attempt(round_, node, decision.chosen, decision.facts)
+        attempt = self.optimizer.attempt(round_, node, method, decision.facts)
         self.run.keep_attempt(attempt)
         return self.observer.attempted(attempt)
 
     def decide(self) -> tuple[int, str, Decision]:
-        """The policy's choice at the best solution so far."""
+        """The policy's choice at the best solution so far. Raises DecisionError that says how to go on."""
         node, round_ = self.run.graph.best, len(self.run.graph.attempts) + 1
-        tried = [attempt.method for attempt in self.run.graph.from_here(node)]
-        offers = self.optimizer.writer.applicable(self.optimizer.task, self.run.source(node), tried)
-        decision = self.policy.decide(self.facts(node, round_, offers))
-        if decision.chosen is not None:
-            decision = _with_parameters(decision, decision.chosen, offers)
+        facts = self.facts(node, round_)
+        try:
+            decision = self.policy.decide(facts)
+        except DecisionError as error:
+            raise self._undecided(error, round_, node, facts) from error
         self.run.keep_decision(round_, node, decision)
-        self.observer.decided(round_, decision)
         return round_, node, decision
 
-    def facts(self, node: str, round_: int, offers: Mapping[str, MethodApplication]) -> dict[str, Fact]:
+    def with_parameters(self, node: str, chosen: MethodApplication) -> MethodApplication:
+        """A rule's parameters win; where it gives none, the writer's first offer that was not tried here."""
+        return chosen if chosen.params else self.offers(node).get(chosen.method, chosen)
+
+    def offers(self, node: str) -> dict[str, MethodApplication]:
+        """What the writer can apply to a solution now."""
+        tried = [attempt.method for attempt in self.run.graph.from_here(node)]
+        return self.optimizer.writer.applicable(self.optimizer.task, self.run.source(node), tried)
+
+    def facts(self, node: str, round_: int) -> dict[str, Fact]:
         """Everything known at a solution: its review, the run's past, and what the writer can do to it."""
+        offers = self.offers(node)
         reviewed = self.optimizer.reviewer.facts(self.run.source(node), self.run.graph.evaluation(node))
         past = history_facts(self.run.graph, node, round_, self.run.config.rounds, self.optimizer.cards)
         able = {name: Fact(name=name, value=method in offers, provenance="writer")
                 for method in self.optimizer.cards for name in [f"applicable.{method}"]}
         return {**reviewed, **past, **able}
 
-
-def _with_parameters(decision: Decision, chosen: MethodApplication, offers: Mapping[str, MethodApplication]) -> Decision:
-    """A rule's parameters win; those it leaves open are the writer's offer."""
-    offered = offers[chosen.method].params if chosen.method in offers else {}
-    full = chosen.model_copy(update={"params": {**offered, **chosen.params}})
-    return decision.model_copy(update={"chosen": full})
+    def _undecided(self, error: DecisionError, round_: int, node: str, facts: Mapping[str, Fact]) -> DecisionError:
+        """The run stays as it is, the facts are kept for whoever looks into it; the error names both."""
+        self.run.keep_undecided(round_, node, facts, error.message)
+        hints = [error.hint, f"the facts are in the last line of {self.run.journal.path}",
+                 f"every earlier round is kept; go on with: kernelskill optimize --resume {self.run.folder}"]
+        return DecisionError(f"round {round_} has no decision: {error.message}", location=Location(self.run.folder),
+                             hint="\n  hint: ".join(filter(None, hints)))

@@ -69,6 +69,7 @@ class Decision(Frozen):
     version: Literal[1] = 1
     outcome: Literal["method", "stop"]
     chosen: MethodApplication | None = None
+    """The method, with the parameters that its rule decides; what the writer adds is the attempt's."""
     stop_reason: str = ""
     """e.g. `near_speed_of_light`; empty when a method was chosen."""
     reason: str
@@ -77,8 +78,9 @@ class Decision(Frozen):
     derived: dict[str, bool | int | float | str] = Field(default_factory=dict)
     fired: tuple[FiredRule, ...] = ()
     candidates: tuple[Candidate, ...] = ()
+    replacements: tuple[str, ...] = ()
+    """Rules of a later folder that stand in for an earlier rule and touched this decision, a sentence each."""
     rules_digest: str = ""
-
 
 @dataclass(frozen=True)
 class Task:

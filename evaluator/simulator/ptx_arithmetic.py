@@ -22,8 +22,20 @@ def lane_operands(low: Lowering, op: Op, operation: LaneOp, sources: list[str]) 
     """Offsets of the sources in the widths that the core's operation reads."""
     if len(sources) != len(operation.sources):
         raise op.refuse(f"{len(sources)} source operands, {len(operation.sources)} expected")
-    return [low.predicate_operand(text) if kind == "pred" else low.operand(text, 8 if kind.endswith("64") else 4, kind)
+    return [low.predicate_operand(text) if kind == "pred" else _sized(low, text, kind)
             for text, kind in zip(sources, operation.sources, strict=True)]
+
+
+def _sized(low: Lowering, text: str, kind: str) -> int:
+    """A source in the width of its type. A wider register is cut (PTX ISA: Operand Size Exceeding Instruction-Type Size):
+    read as it is, each lane would see a part of another lane's value."""
+    width = 8 if kind.endswith("64") else 4
+    register = low.find_register(text)
+    if register is None or register.width <= width:
+        return low.operand(text, width, kind)
+    cut = low.slot(width)
+    low.lane("cvt.u32.u64", cut, [register.offset])
+    return cut
 
 
 def finish(low: Lowering, op: Op, key: str, destination: str, sources: list[str], imm: int = 0) -> None:
@@ -32,8 +44,17 @@ def finish(low: Lowering, op: Op, key: str, destination: str, sources: list[str]
     if operation is None:
         raise op.refuse()
     op.modifiers.clear()
-    low.lane(key, low.register(destination).offset if destination != "_" else low.slot(8),
-             lane_operands(low, op, operation, sources), imm)
+    operands = lane_operands(low, op, operation, sources)
+    if destination == "_":
+        low.lane(key, low.slot(8), operands, imm)
+        return
+    target = low.register(destination)
+    if target.width == 8 and op.opcode == "cvt" and not operation.destination.endswith("64"):
+        short = low.slot(4)
+        low.lane(key, short, operands, imm)
+        low.lane(f"cvt.{'s64.s32' if operation.destination.startswith('s') else 'u64.u32'}", target.offset, [short])
+        return
+    low.lane(key, target.offset, operands, imm)
 
 
 def key_of(op: Op) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Mapping
 
 import click
 
@@ -17,31 +18,36 @@ COMMANDS = {
     "why": "Say why a method was chosen, or why another was not.",
     "show": "Show a run: its graph of attempts and their results.",
     "evaluate": "Compile, verify and profile one solution.",
+    "whatif": "Say which decisions other facts or rules would change.",
     "replay": "Take a run's decisions again and compare.",
-    "rules": "Check, test and list the expert rules.",
+    "rules": "Check, test, show, compare and draw the expert rules.",
     "doctor": "Say what this machine has and what is missing.",
 }
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by name and imports one only when it is used."""
+    """A group that knows its commands by name and imports one, module `<package>.<name>`, only when it is used."""
+
+    package = __name__
+    summaries: Mapping[str, str] = COMMANDS
+    """Command -> its line in the help, in the order of the help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands, in the order of COMMANDS."""
-        return list(COMMANDS)
+        """The commands, in the order of the help."""
+        return list(self.summaries)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import `kernelskill.cli.<name>` and take its `command`."""
-        if cmd_name not in COMMANDS:
+        """Import the command's module and take its `command`."""
+        if cmd_name not in self.summaries:
             return None
-        command = importlib.import_module(f"kernelskill.cli.{cmd_name}").command
+        command = importlib.import_module(f"{self.package}.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl(list(self.summaries.items()))
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -9,15 +9,18 @@ import click
 
 @click.command("evaluate")
 @click.argument("solution", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--task", "task_path", required=True, type=click.Path(exists=True, path_type=Path), help="The task it should solve.")
+@click.option(
+    "--task", "task_path", required=True, type=click.Path(exists=True, path_type=Path), help="The task it should solve."
+)
 @click.option("--device", default="auto", show_default=True, type=click.Choice(["auto", "sim", "cuda"]), help="Where it runs.")
 @click.option("--arch", default="sm_90", show_default=True, help="Architecture to simulate.")
 @click.option("--card", default="", help="Device card to simulate, by name or file.")
 @click.option("--timeout", default=300.0, show_default=True, type=click.FloatRange(1), help="Seconds it may take.")
 @click.option("--json", "as_json", is_flag=True, help="The evaluation as JSON.")
 @click.pass_context
-def command(ctx: click.Context, solution: Path, task_path: Path, device: str, arch: str, card: str, timeout: float,
-            as_json: bool) -> None:
+def command(
+    ctx: click.Context, solution: Path, task_path: Path, device: str, arch: str, card: str, timeout: float, as_json: bool
+) -> None:
     """Compile, verify and profile SOLUTION against a task. Exit code 0 when it passes, 1 when it does not."""
     from kernelskill import assembly
     from kernelskill.agents.reviewer import Reviewer

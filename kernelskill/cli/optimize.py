@@ -36,22 +36,22 @@ def command(ctx: click.Context, task: Path | None, rounds: int, device: str, arc
     from kernelskill.report.summary import finish_report, print_summary
 
     observer = Silent() if as_json else Progress()
-    if task is not None:
-        options = assembly.Options(rounds, device, arch, card, writer, rules, timeout)  # type: ignore[arg-type]
-        loop = assembly.start_run(task, options, out, observer)
-    else:
-        assert resume is not None
-        loop = assembly.resume_run(resume, observer)
-    if not as_json:
-        observer.opened(loop.run)
+    folder = resume or out or assembly.default_folder(task or Path())
     try:
-        loop.optimise()
+        if task is not None:
+            options = assembly.Options(rounds, device, arch, card, writer, rules, timeout)  # type: ignore[arg-type]
+            run = assembly.create_run(task, options, folder)
+        else:
+            run = assembly.open_run(folder)
+        observer.opened(run)
+        assembly.assemble(run, observer).optimise()
     except KeyboardInterrupt:
-        click.echo(f"\ninterrupted; go on with: kernelskill optimize --resume {loop.run.folder}", err=True)
+        if (folder / "run.json").exists():
+            click.echo(f"\ninterrupted; go on with: kernelskill optimize --resume {folder}", err=True)
         ctx.exit(130)
-    report = finish_report(loop.run)
+    report = finish_report(run)
     if as_json:
         click.echo(json.dumps(report))
     else:
-        print_summary(loop.run, report)
+        print_summary(run, report)
     ctx.exit(0 if report["status"] == "PASSED" else 1)

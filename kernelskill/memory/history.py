@@ -14,10 +14,14 @@ NO_GAIN = frozenset({"equal", "regressed", "duplicate"})
 
 def history_facts(graph: AttemptGraph, node: str, round_: int, rounds: int, methods: Iterable[str]) -> dict[str, Fact]:
     """Facts about round `round_` (1-based) of `rounds`, decided at solution `node`."""
-    found = {name: Fact(name=name, value=value, unit=unit, provenance="history")
-             for name, value, unit in _run_facts(graph, node, round_, rounds)}
+    found = {
+        name: Fact(name=name, value=value, unit=unit, provenance="history")
+        for name, value, unit in _run_facts(graph, node, round_, rounds)
+    }
     for method in methods:
-        found |= {name: Fact(name=name, value=value, provenance="history") for name, value in _method_facts(graph, node, method)}
+        found |= {
+            name: Fact(name=name, value=value, provenance="history") for name, value in _method_facts(graph, node, method)
+        }
     return found
 
 
@@ -53,5 +57,7 @@ def _last_gain(attempts: list[Attempt], method: str) -> float | None:
 
 def digest_lines(graph: AttemptGraph, node: str) -> tuple[str, ...]:
     """What was tried from this solution and what came of it, a line each, for the writer."""
-    return tuple(f"{a.method}: {a.outcome}" + (f", {a.gain:.2f}x" if a.gain else "") + (f" ({a.message})" if a.message else "")
-                 for a in graph.from_here(node))
+    return tuple(
+        f"{a.method}: {a.outcome}" + (f", {a.gain:.2f}x" if a.gain else "") + (f" ({a.message})" if a.message else "")
+        for a in graph.from_here(node)
+    )

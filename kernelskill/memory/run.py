@@ -6,8 +6,10 @@ Opened again, it goes on where the journal ends.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -16,7 +18,7 @@ from kernelskill.errors import Location, RunError
 from kernelskill.memory.attempts import AttemptGraph
 from kernelskill.memory.journal import Journal
 from kernelskill.memory.store import Store, solution_digest
-from kernelskill.model import Attempt, Decision
+from kernelskill.model import Attempt, Decision, Fact
 
 SOURCE, EVALUATION = ".py", ".eval.json"
 MAX_TASK_BYTES = 64 * 2**20
@@ -87,7 +89,7 @@ class Run:
             if event.name == "start":
                 self.graph.add_start(data["digest"], self.evaluation(data["digest"]))
             elif event.name == "decision":
-                self.decisions.append((data["round"], data["solution"], Decision.model_validate(data["decision"])))
+                self.decisions.append((data["round"], data["solution"], _decision(data["decision"], self.journal.path)))
             elif event.name == "attempt":
                 attempt = Attempt.model_validate(data["attempt"])
                 evaluation = self.evaluation(attempt.child) if data["evaluated"] else None
@@ -124,6 +126,11 @@ class Run:
         self.journal.append("decision", round=round_, solution=solution, decision=decision.model_dump(mode="json"))
         self.decisions.append((round_, solution, decision))
 
+    def keep_undecided(self, round_: int, solution: str, facts: Mapping[str, Fact], message: str) -> None:
+        """The policy failed at these facts; nothing was chosen and the round is still to be decided."""
+        self.journal.append("undecided", round=round_, solution=solution, message=message,
+                            facts={name: fact.model_dump(mode="json") for name, fact in facts.items()})
+
     def keep_attempt(self, attempt: Attempt) -> None:
         """An attempt ended."""
         if attempt.evaluation is not None:
@@ -138,12 +145,21 @@ class Run:
         self.stop_reason = stop_reason
 
     def pending_decision(self) -> tuple[int, str, Decision] | None:
-        """A decision whose attempt a kill swallowed; the loop takes it up again."""
+        """A decision whose consequence a kill swallowed; the loop takes it up again."""
         if not self.decisions:
             return None
         round_, solution, decision = self.decisions[-1]
-        done = self.stop_reason or decision.outcome == "stop" or any(a.round == round_ for a in self.graph.attempts)
+        done = self.stop_reason or any(a.round == round_ for a in self.graph.attempts)
         return None if done else (round_, solution, decision)
+
+
+def _decision(data: Mapping[str, Any], journal: Path) -> Decision:
+    """A recorded decision; raises RunError for one of a version that this program does not know."""
+    known = Decision.model_fields["version"].default
+    if data.get("version") != known:
+        raise RunError(f"the run holds decisions of version {data.get('version')}, this program reads version {known}",
+                       location=Location(journal), hint="use the version of kernelskill that made the run (run.json names it)")
+    return Decision.model_validate(data)
 
 
 def _copy_task(source: Path, target: Path) -> None:

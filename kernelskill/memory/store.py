@@ -34,7 +34,17 @@ def _normalised(source: str) -> str:
             node.value = _squeezed(node.value)
         if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
-    return ast.dump(tree)
+    return _dump(tree)
+
+
+def _dump(node: object) -> str:
+    """As `ast.dump`, less what is empty: Python versions differ in the fields they add, not in those a solution fills."""
+    if isinstance(node, ast.AST):
+        fields = (f"{name}={_dump(value)}" for name, value in ast.iter_fields(node) if value is not None and value != [])
+        return f"{type(node).__name__}({', '.join(fields)})"
+    if isinstance(node, list):
+        return f"[{', '.join(map(_dump, node))}]"
+    return repr(node)
 
 
 def _squeezed(text: str) -> str:

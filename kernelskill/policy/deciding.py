@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
-from functools import cached_property
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property, lru_cache
 
 from kernelskill.errors import DecisionError
 from kernelskill.model import Decision, Fact, FiredRule, MethodApplication, Value
@@ -14,7 +14,7 @@ from kernelskill.policy.compile import Variant, build_program
 from kernelskill.policy.conditions import kind_of, show
 from kernelskill.policy.engine import Firing, engine_for
 from kernelskill.policy.oracle import Oracle
-from kernelskill.policy.rulebook import RuleBook
+from kernelskill.policy.rulebook import LoadedRule, RuleBook
 from kernelskill.vocabulary import lookup
 
 PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*)\}")
@@ -31,6 +31,11 @@ class Policy:
     @cached_property
     def _oracle(self) -> Oracle:
         return Oracle((rule.id, rule.raw) for rule in self.book.rules)
+
+    @cached_property
+    def _replacing(self) -> list[tuple[LoadedRule, LoadedRule]]:
+        """Rules of later folders, each with the one that it stands in for."""
+        return [(rule, rule.replaced) for rule in self.book.rules if rule.replaced is not None]
 
     @cached_property
     def _variants(self) -> Mapping[tuple[str, int], Variant]:
@@ -50,7 +55,9 @@ class Policy:
             outcome="method" if best else "stop", stop_reason=selection.stop_reason, reason=selection.reason,
             chosen=MethodApplication(method=best.method, params=dict(best.params)) if best else None,
             facts={name: facts[name] for name in sorted(facts)}, derived=dict.fromkeys(sorted(firing.derived), True),
-            fired=tuple(fired), candidates=selection.candidates, rules_digest=self.book.digest)
+            fired=tuple(fired), candidates=selection.candidates,
+            replacements=tuple(self._replacements({rule.rule for rule in fired}, values, firing.derived)),
+            rules_digest=self.book.digest)
 
     def _check(self, firing: Firing, values: Mapping[str, Value]) -> None:
         """Engine and oracle fired the same rules and derived the same facts, else DecisionError."""
@@ -62,6 +69,14 @@ class Policy:
         raise DecisionError(
             f"the rule engine and its check disagree: only the engine fired {only_engine}, only the check {only_oracle}, "
             f"derived {sorted(firing.derived ^ derived)}", hint="nothing was chosen; report it with the facts of this decision")
+
+    def _replacements(self, fired: Collection[str], values: Mapping[str, Value], derived: frozenset[str]) -> Iterator[str]:
+        """Every rule of a later folder that fired, or whose forerunner would have: both change what is decided."""
+        for rule, replaced in self._replacing:
+            now, before = rule.id in fired, self._oracle.holds(replaced.raw["when"], values, derived)
+            if now or before:
+                yield (f"{rule.id} at {rule.at('id')} {'fired' if now else 'did not fire'}; the rule that it replaces, "
+                       f"at {replaced.at('id')}, would {'' if before else 'not '}have fired")
 
     def _first_variants(self, firing: Firing) -> Iterable[Variant]:
         """Of every fired rule its first conjunction that fired, in the order of the book."""
@@ -75,7 +90,7 @@ class Policy:
         rule = variant.rule
         names = dict.fromkeys(name for lit in variant.literals for name in (lit.fact, lit.other) if name in values)
         return FiredRule(rule=rule.id, variant=variant.index, matched={name: values[name] for name in names},
-                         effects=tuple(map(str, rule.rule.then)),
+                         effects=rule.effects,
                          because=fill(rule.rule.because, values), source=rule.rule.source, location=rule.location)
 
 
@@ -100,14 +115,21 @@ def check_facts(facts: Mapping[str, Fact], book: RuleBook) -> dict[str, Value]:
     return {name: facts[name].value for name in sorted(facts)}
 
 
+@lru_cache(maxsize=65536)
+def _kind(name: str) -> str:
+    """Kind of a word of the vocabulary; empty for any other."""
+    spec = lookup(name)
+    return spec.kind if spec else ""
+
+
 def _problem(name: str, fact: Fact, book: RuleBook) -> str:
-    spec, value = lookup(name), fact.value
+    kind, value = _kind(name), fact.value
     if fact.name != name:
         return f"{name} holds the fact {fact.name}"
     if name in book.derived:
         return f"{name} is derived by rules and cannot be given"
-    if spec and spec.kind != kind_of(value):
-        return f"{name} = {value!r} is not a {spec.kind}"
+    if kind and kind != kind_of(value):
+        return f"{name} = {value!r} is not a {kind}"
     if isinstance(value, float) and not math.isfinite(value):
         return f"{name} = {value} is not a finite number"
     if isinstance(value, int) and abs(value) > 2**53:

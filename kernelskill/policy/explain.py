@@ -17,10 +17,12 @@ Depth = Literal["line", "rules", "all"]
 def why(decision: Decision, depth: Depth = "rules") -> str:
     """The decision explained: one `line`, the `rules` that mattered, or `all` (every fact and every rule that fired)."""
     if depth == "line":
-        return decision.reason
+        touched = len(decision.replacements)
+        return decision.reason + (f" ({touched} replaced rule{'s' * (touched > 1)}: see --depth rules)" if touched else "")
     rules = decision.fired if depth == "all" else mattered(decision)
-    sections = {"rules that fired" if depth == "all" else "rules that mattered": [_rule(rule) for rule in rules],
-                "candidates": [_candidate(candidate) for candidate in decision.candidates]}
+    sections = {"rules that fired" if depth == "all" else "rules that mattered": [_rule(rule, depth) for rule in rules],
+                "candidates": [_candidate(candidate) for candidate in decision.candidates],
+                "replaced rules": list(decision.replacements)}
     if depth == "all":
         sections |= {"derived": list(decision.derived), "facts": [_fact(fact) for fact in decision.facts.values()],
                      "rules digest": [decision.rules_digest]}
@@ -122,11 +124,12 @@ def _sources(fact: str) -> str:
     return " or ".join(spec.sources) if spec else "a source that provides it"
 
 
-def _rule(rule: FiredRule) -> str:
+def _rule(rule: FiredRule, depth: Depth) -> str:
     facts = ", ".join(f"{name} = {show(value)}" for name, value in rule.matched.items())
     because = f"\n  {rule.because}" if rule.because else ""
     source = f"\n  source: {rule.source}" if rule.source else ""
-    return f"{rule.rule}{f' [{facts}]' if facts else ''}{because}{source}"
+    place = f"\n  rule: {rule.location}" if depth == "all" and rule.location else ""
+    return f"{rule.rule}{f' [{facts}]' if facts else ''}{because}{source}{place}"
 
 
 def _candidate(candidate: Candidate) -> str:

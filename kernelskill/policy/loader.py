@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from kernelskill.errors import Location, RuleError
+from kernelskill.policy import documentcache
 from kernelskill.policy.compile import build_program, durable_rules
 from kernelskill.policy.conditions import tests
 from kernelskill.policy.issues import Issue, did_you_mean, schema_issues
@@ -24,12 +28,16 @@ from kernelskill.vocabulary import PER_METHOD
 class _Reading:
     """What was found so far."""
 
-    methods: Collection[str]
+    methods: frozenset[str]
     rules: dict[str, list[LoadedRule]] = field(default_factory=dict)
     """Base id -> its copies (one, or one per method)."""
     issues: list[Issue] = field(default_factory=list)
     assumed: set[str] = field(default_factory=set)
     """Facts that broken rules would derive: nobody is to be told that no rule derives them."""
+
+    def book(self) -> RuleBook:
+        """The rules that could be read."""
+        return RuleBook(in_order(rule for copies in self.rules.values() for rule in copies), self.methods)
 
     def error(self, check: str, location: Location, message: str, hint: str = "") -> None:
         """Notes an error."""
@@ -41,7 +49,14 @@ def load_rules(folders: Sequence[Path], methods: Collection[str]) -> RuleBook:
 
     Raises RuleError that lists every error with path:line:column and a hint; warnings are in the book.
     """
-    book, issues = check_rules(folders, methods, with_tests=False)
+    reading = _read(folders, methods)
+    book = reading.book()
+    proof = documentcache.entry(f"no issues: {_code_digest()} {book.digest}")
+    if not reading.issues and documentcache.fetch(proof) is not None:
+        return book
+    book, issues = _checked(reading, with_tests=False)
+    if not issues:
+        documentcache.store(proof, [])
     errors = [issue for issue in issues if issue.severity == "error"]
     if errors:
         listing = "\n".join(map(str, errors))
@@ -54,25 +69,38 @@ def check_rules(folders: Sequence[Path], methods: Collection[str], *, with_tests
 
     `with_tests` looks at the test files beside the rules too. Raises nothing for wrong rules.
     """
-    reading = _Reading(frozenset(methods))
-    for folder in folders:
-        _read_folder(Path(folder), reading)
-    rules = in_order(rule for copies in reading.rules.values() for rule in copies)
-    book = RuleBook(rules, frozenset(methods))
+    return _checked(_read(folders, methods), with_tests=with_tests)
+
+
+def _checked(reading: _Reading, *, with_tests: bool) -> tuple[RuleBook, list[Issue]]:
+    book = reading.book()
     issues = [*reading.issues, *lint(book, reading.assumed, with_tests)]
     if not any(issue.severity == "error" for issue in issues):
         issues += _engine_limits(book)
     issues = sorted(_once(issues), key=lambda issue: (str(issue.location.path), issue.location.line or 0,
                                                       issue.location.column or 0, issue.message))
     warnings = tuple(str(issue) for issue in issues if issue.severity == "warning")
-    return RuleBook(rules, frozenset(methods), warnings), issues
+    return RuleBook(book.rules, book.methods, warnings), issues
+
+
+@lru_cache(maxsize=1)
+def _code_digest() -> str:
+    """Digest of the code that judges rules: what it found before counts only while it is the same."""
+    folder = Path(__file__).parent
+    files = [*sorted(folder.glob("*.py")), folder.parent / "vocabulary.py"]
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
+
+
+def _read(folders: Sequence[Path], methods: Collection[str]) -> _Reading:
+    reading = _Reading(frozenset(methods))
+    for folder in folders:
+        _read_folder(Path(folder), reading)
+    return reading
 
 
 def methods_named(folders: Sequence[Path]) -> frozenset[str]:
     """Every method that a rule names, for tools that have no catalogue of methods at hand."""
-    reading = _Reading(frozenset())
-    for folder in folders:
-        _read_folder(Path(folder), reading)
+    reading = _read(folders, ())
     rules = [rule.rule for copies in reading.rules.values() for rule in copies]
     acted = {method for rule in rules for action in rule.then for method in named_methods(action).values()}
     asked = {match[2] for rule in rules for _, test in tests(rule.when) if (match := PER_METHOD.match(test.fact))}
@@ -138,8 +166,14 @@ def _read_rule(document: Document, where: Keys, raw: Any, here: dict[str, Locati
         reading.error("duplicate-id", place, f"rule id {rule.id} is used twice", f"the other one: {here[rule.id]}")
         return
     here[rule.id] = place
-    replaced = reading.rules[rule.id][0].at("id") if rule.id in reading.rules else None
-    reading.rules[rule.id] = list(_copies(rule, raw, document, where, replaced, reading.methods))
+    earlier = reading.rules.get(rule.id, [])
+    copies = _copies(rule, raw, document, where, reading.methods)
+    reading.rules[rule.id] = [dataclasses.replace(copy, replaced=_counterpart(copy, earlier)) for copy in copies]
+
+
+def _counterpart(rule: LoadedRule, earlier: Sequence[LoadedRule]) -> LoadedRule | None:
+    """The rule of an earlier folder that this one replaces: the copy for the same method, else its first."""
+    return next((other for other in earlier if other.id == rule.id), earlier[0] if earlier else None)
 
 
 def _derived_by(raw: Any, methods: Collection[str]) -> set[str]:
@@ -150,15 +184,15 @@ def _derived_by(raw: Any, methods: Collection[str]) -> set[str]:
     return {_fill(name, method) for name in names for method in (methods if "{method}" in name else [""])}
 
 
-def _copies(rule: Rule, raw: Mapping[str, Any], document: Document, where: Keys, replaced: Location | None,
+def _copies(rule: Rule, raw: Mapping[str, Any], document: Document, where: Keys,
             methods: Collection[str]) -> Iterator[LoadedRule]:
     """The rule itself, or one copy per method of a `for_each` rule."""
     if rule.for_each is None:
-        yield LoadedRule(rule.id, rule, raw, document, where, replaced)
+        yield LoadedRule(rule.id, rule, raw, document, where)
         return
     for method in sorted(methods):
         filled = {key: _fill(value, method) for key, value in raw.items()}
-        yield LoadedRule(f"{rule.id}[{method}]", Rule.model_validate(filled), filled, document, where, replaced)
+        yield LoadedRule(f"{rule.id}[{method}]", Rule.model_validate(filled), filled, document, where)
 
 
 def _fill(value: Any, method: str) -> Any:

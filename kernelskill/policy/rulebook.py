@@ -29,18 +29,33 @@ class LoadedRule:
     document: Document
     where: Keys
     """Path of the rule inside the document."""
-    overrides: Location | None = None
-    """The rule of an earlier folder that this one replaces."""
+    replaced: LoadedRule | None = None
+    """The rule of an earlier folder that this one stands in for; of a `for_each` rule, the copy for the same method."""
 
     def at(self, *keys: str | int, key: bool = False) -> Location:
         """Place of a part of the rule, e.g. `at("when", "all", 0, "op")`; `key` asks for the key itself."""
         return self.document.at((*self.where, *keys), key=key)
 
-    @property
+    @cached_property
     def location(self) -> str:
         """Place of the rule, with the rule that it replaces."""
-        replaced = f" (replaces {self.overrides})" if self.overrides else ""
+        replaced = f" (replaces {self.replaced.at('id')})" if self.replaced else ""
         return f"{self.at('id')}{replaced}"
+
+    @cached_property
+    def written(self) -> Rule:
+        """The rule as its file has it: of a copy of a `for_each` rule, with `{method}` not filled in."""
+        if self.rule.for_each is None:
+            return self.rule
+        raw = self.document.data
+        for step in self.where:
+            raw = raw[step]
+        return Rule.model_validate(raw)
+
+    @cached_property
+    def effects(self) -> tuple[str, ...]:
+        """What follows, as text."""
+        return tuple(map(str, self.rule.then))
 
     @cached_property
     def derives(self) -> tuple[str, ...]:

@@ -21,6 +21,8 @@ from pydantic import (
     model_validator,
 )
 
+from kernelskill.vocabulary import VOCABULARY
+
 Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
 Number = Annotated[StrictInt | StrictFloat, Field(allow_inf_nan=False)]
 Operator = Literal["==", "!=", "<", "<=", ">", ">=", "in", "not_in", "between", "missing", "exists"]
@@ -259,5 +261,6 @@ def is_number(value: object) -> bool:
 def json_schema() -> str:
     """The JSON schema of a rule file, for editors (`rules/schema.json`); the text is deterministic."""
     schema = RuleFile.model_json_schema()
+    schema["$defs"]["Test"]["properties"]["fact"]["examples"] = sorted(VOCABULARY)  # editors offer them
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "KernelSkill rule file", **schema}
     return json.dumps(schema, indent=2, sort_keys=True) + "\n"

@@ -1,17 +1,20 @@
-"""The audit of a run's decisions: why, why not, and whether they come out the same again."""
+"""The audit of a run's decisions: why, why not, what would have been enough, and whether they come out the same again."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kernelskill.errors import KernelSkillError, RunError
 from kernelskill.memory.run import Run
 from kernelskill.methods import load_methods
 from kernelskill.model import Decision
 from kernelskill.paths import methods_folder, rules_folder
-from kernelskill.policy import Policy, RuleBook, load_rules, replay, why, why_not
+from kernelskill.policy import Policy, RuleBook, load_rules, nearest, replay, why, why_not
 from kernelskill.policy.explain import Depth
+from kernelskill.policy.issues import did_you_mean
 
 Recorded = tuple[int, str, Decision]
 
@@ -35,30 +38,64 @@ def select_decisions(folder: Path, round_: int | None) -> Selection:
     return Selection(run, chosen)
 
 
-def explain(selection: Selection, *, full: bool) -> str:
-    """A line a round when all are asked for; the rules that mattered for one round; everything with `full`."""
-    depth: Depth = "all" if full else "rules" if len(selection.decisions) == 1 else "line"
+def explain(selection: Selection, depth: Depth | None) -> str:
+    """Every decision at one depth, with what came of it; None: a line each for several, the rules that mattered for one."""
+    depth = depth or ("rules" if len(selection.decisions) == 1 else "line")
     outcomes = {a.round: a for a in selection.run.graph.attempts}
     parts = []
     for round_, _, decision in selection.decisions:
         attempt = outcomes.get(round_)
         came = f"\n  → {attempt.outcome}" + (f" {attempt.gain:.2f}×" if attempt.gain else "") if attempt else ""
         parts.append(f"round {round_}: {why(decision, depth)}{came}")
-    return "\n".join(parts)
+    return ("\n" if depth == "line" else "\n\n").join(parts)
 
 
-def explain_not(selection: Selection, method: str) -> str:
-    """Why a method was not chosen, for each decision asked for."""
+def explain_not(selection: Selection, method: str) -> list[dict[str, Any]]:
+    """Per decision why the method was not chosen (or that it was): `round` and `verdict`."""
+    known_method(method)
+    book = rule_book(selection.run)
+    return [{"round": round_, "verdict": why_not(decision, method, book)} for round_, _, decision in selection.decisions]
+
+
+def explain_nearest(selection: Selection, method: str) -> list[dict[str, Any]]:
+    """Per decision the smallest set of fact changes under which the method would have been chosen.
+
+    `changes`: fact -> `{from, to}` (null: not known); null when none was found; `verdict` says it in words.
+    """
+    known_method(method)
+    policy = Policy(rule_book(selection.run))
+    return list(_nearest(selection, method, policy))
+
+
+def _nearest(selection: Selection, method: str, policy: Policy) -> Iterator[dict[str, Any]]:
+    for round_, _, decision in selection.decisions:
+        if decision.chosen is not None and decision.chosen.method == method:
+            yield {"round": round_, "changes": {}, "verdict": f"{method} was chosen"}
+            continue
+        found = nearest(decision, method, policy)
+        if found is None:
+            verdict = f"no change of facts was found under which {method} is chosen"
+            yield {"round": round_, "changes": None, "verdict": verdict}
+            continue
+        known = decision.facts
+        changes = {name: {"from": known[name].value if name in known else None, "to": value}
+                   for name, value in sorted(found.changes.items())}
+        lines = "".join(f"\n  {line}" for line in str(found).splitlines())
+        verdict = f"{method} would have been chosen with{lines}\n  then: {found.after.reason}"
+        yield {"round": round_, "changes": changes, "verdict": verdict}
+
+
+def known_method(method: str) -> None:
+    """Raises KernelSkillError for a method that has no card."""
     cards = load_methods(methods_folder())
     if method not in cards:
-        raise KernelSkillError(f"no method {method!r}", hint="methods: " + ", ".join(sorted(cards)))
-    book = rule_book(selection.run)
-    return "\n".join(f"round {round_}: {why_not(decision, method, book)}" for round_, _, decision in selection.decisions)
+        hint = did_you_mean(method, cards) or "methods: " + ", ".join(sorted(cards))
+        raise KernelSkillError(f"no method {method!r}", hint=hint)
 
 
-def rule_book(run: Run) -> RuleBook:
-    """The rules a run was made with, as they are now."""
-    return load_rules([rules_folder(), *(Path(r) for r in run.config.rules)], load_methods(methods_folder()).keys())
+def rule_book(run: Run, more: Sequence[Path] = ()) -> RuleBook:
+    """The rules a run was made with, as they are now, with more folders after them."""
+    return load_rules([rules_folder(), *(Path(r) for r in run.config.rules), *more], load_methods(methods_folder()).keys())
 
 
 def replay_run(folder: Path) -> tuple[int, str]:

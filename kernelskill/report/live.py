@@ -5,7 +5,7 @@ from __future__ import annotations
 from evaluator.types import Evaluation, Status
 from kernelskill.agents.diagnoser import diagnose
 from kernelskill.memory.run import Run
-from kernelskill.model import Attempt, Decision
+from kernelskill.model import Attempt, Decision, MethodApplication
 from kernelskill.report.console import progress_console, ratio_text, time_text
 
 STYLE = {"improved": "green", "equal": "yellow", "regressed": "yellow", "duplicate": "yellow"}
@@ -20,7 +20,7 @@ class Silent:
     def started(self, evaluation: Evaluation) -> None:
         """The start was reviewed."""
 
-    def decided(self, round_: int, decision: Decision) -> None:
+    def decided(self, round_: int, decision: Decision, method: MethodApplication | None) -> None:
         """A decision was taken."""
 
     def attempted(self, attempt: Attempt) -> None:
@@ -52,13 +52,13 @@ class Progress(Silent):
         else:
             self.console.print(f"start     [red]{evaluation.status.value}[/red]  {diagnose(evaluation)}", markup=True)
 
-    def decided(self, round_: int, decision: Decision) -> None:
+    def decided(self, round_: int, decision: Decision, method: MethodApplication | None) -> None:
         """What was chosen and why."""
-        if decision.chosen is None:
+        if method is None:
             self.console.print(f"stop      {decision.reason}", markup=False)
         else:
-            self.console.print(f"round {round_:<3} {decision.chosen}", style="bold", markup=False)
-            because = decision.reason.removeprefix(f"{decision.chosen.method}: ")
+            self.console.print(f"round {round_:<3} {method}", style="bold", markup=False)
+            because = decision.reason.removeprefix(f"{method.method}: ")
             self.console.print(f"          {because}", style="dim", markup=False)
 
     def attempted(self, attempt: Attempt) -> None:

@@ -1,17 +1,19 @@
-"""The rules for people: problems, test results, lists."""
+"""The rules for people and programs: problems, test results, lists."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from kernelskill.errors import RuleError
+from kernelskill.errors import Location, RuleError
 from kernelskill.methods import load_methods
 from kernelskill.paths import methods_folder, rules_folder
 from kernelskill.policy import RuleBook, check_rules, load_rules, run_rule_tests
-from kernelskill.policy.conditions import phrase, tests
-from kernelskill.policy.ruletest import coverage
+from kernelskill.policy.issues import Issue, did_you_mean
+from kernelskill.policy.rulebook import LoadedRule
+from kernelskill.policy.ruletest import Coverage, RuleTestResult, coverage
 
 
 def all_folders(extra: Sequence[Path]) -> list[Path]:
@@ -24,46 +26,92 @@ def method_ids() -> list[str]:
     return sorted(load_methods(methods_folder()))
 
 
-def checked(extra: Sequence[Path]) -> tuple[list[str], bool]:
-    """Every issue as a line, and whether there is none."""
-    book, issues = check_rules(all_folders(extra), method_ids())
-    return [*map(str, issues), f"{_count(book)}: {len(issues)} problems"], not issues
+def book_of(extra: Sequence[Path]) -> RuleBook:
+    """The built-in rules with more folders after them; raises RuleError when they cannot be used."""
+    return load_rules(all_folders(extra), method_ids())
 
 
-def tested(extra: Sequence[Path], text: str, threshold: float | None) -> tuple[list[str], bool]:
-    """Failed cases as lines with a closing summary, and whether all is well."""
-    folders = all_folders(extra)
-    results = run_rule_tests(folders, text, method_ids())
-    failed = [str(result) for result in results if not result.passed]
-    lines = [*failed, f"{len(results)} cases, {len(failed)} failed"]
-    if threshold is None:
-        return lines, not failed
-    seen = coverage(results, load_rules(folders, method_ids()))
-    lines += [*map(str, seen.uncovered), f"{seen.share_pct:.1f} % of {seen.conditions} conditions were seen both true and not true"]
-    return lines, not failed and seen.share_pct >= threshold
-
-
-def listed(extra: Sequence[Path]) -> list[str]:
-    """One line a rule; the copies of a `for_each` rule are one."""
-    book = load_rules(all_folders(extra), method_ids())
-    rules = {rule.rule.id: rule for rule in reversed(book.rules)}
-    width = max(len(name) for name in rules)
-    return [f"{name:<{width}}  {rules[name].rule.title}  ({'; '.join(map(str, rules[name].rule.then))})" for name in sorted(rules)]
-
-
-def shown(extra: Sequence[Path], name: str) -> str:
-    """A rule's page; raises RuleError with near names when there is no such rule."""
-    book = load_rules(all_folders(extra), method_ids())
+def rules_named(book: RuleBook, name: str) -> list[LoadedRule]:
+    """The rule of an id, of a `for_each` rule all its copies; raises RuleError with near names when there is none."""
     found = [rule for rule in book.rules if name in (rule.id, rule.rule.id)]
     if not found:
-        near = difflib.get_close_matches(name, [rule.rule.id for rule in book.rules], n=3)
-        raise RuleError(f"no rule is called {name!r}", hint="near: " + ", ".join(near) if near else "`kernelskill rules list`")
-    rule = found[0]
-    conditions = "\n".join(f"  {phrase(test)}" for _, test in tests(rule.rule.when))
-    return (f"{rule.id}  ({rule.location}, {rule.rule.status}, since {rule.rule.since}, priority {rule.rule.priority})\n"
-            f"{rule.rule.title}\nconditions:\n{conditions}\nthen: {'; '.join(map(str, rule.rule.then))}\n"
-            f"because: {rule.rule.because}\nsource: {rule.rule.source}")
+        hint = did_you_mean(name, {rule.rule.id for rule in book.rules})
+        raise RuleError(f"no rule is called {name!r}", hint=hint or "`kernelskill rules list` lists them")
+    return found
 
 
-def _count(book: RuleBook) -> str:
-    return f"{len({rule.rule.id for rule in book.rules})} rules"
+def checked(extra: Sequence[Path]) -> tuple[list[Issue], str]:
+    """Every issue, and a closing line."""
+    book, issues = check_rules(all_folders(extra), method_ids())
+    return issues, f"{len({rule.rule.id for rule in book.rules})} rules: {len(issues)} problem{'s' * (len(issues) != 1)}"
+
+
+def issue_json(issue: Issue) -> dict[str, Any]:
+    """An issue for programs."""
+    return {"check": issue.check, "severity": issue.severity, **place_json(issue.location), "message": issue.message,
+            "hint": issue.hint}
+
+
+def place_json(place: Location) -> dict[str, Any]:
+    """A place for programs."""
+    return {"path": str(place.path), "line": place.line, "column": place.column}
+
+
+@dataclass(frozen=True)
+class TestOutcome:
+    """What the test files said; `seen` where coverage was asked for."""
+
+    __test__ = False
+
+    results: Sequence[RuleTestResult]
+    seen: Coverage | None = None
+    threshold: float = 0.0
+
+    @property
+    def good(self) -> bool:
+        """Every case passed and enough conditions were covered."""
+        return all(result.passed for result in self.results) and (self.seen is None or self.seen.share_pct >= self.threshold)
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        cases = [{"name": r.name, **place_json(r.location), "passed": r.passed, "failures": list(r.failures)}
+                 for r in self.results]
+        if self.seen is None:
+            return {"cases": cases}
+        missed = [{"rule": u.rule, **place_json(u.location), "condition": u.condition, "never": u.never}
+                  for u in self.seen.uncovered]
+        return {"cases": cases, "conditions": self.seen.conditions, "coverage_pct": self.seen.share_pct, "uncovered": missed}
+
+    def __str__(self) -> str:
+        failed = [result for result in self.results if not result.passed]
+        lines = [*map(str, failed), f"{len(self.results)} cases, {len(failed)} failed"]
+        if self.seen is not None:
+            covered = f"{self.seen.share_pct:.1f} % of {self.seen.conditions} conditions were seen both true and not true"
+            lines += [*map(str, self.seen.uncovered), covered]
+        return "\n".join(lines)
+
+
+def tested(extra: Sequence[Path], text: str, threshold: float | None) -> TestOutcome:
+    """Runs the cases that contain the text; a threshold (percent) asks for coverage of conditions too."""
+    folders, methods = all_folders(extra), method_ids()
+    results = run_rule_tests(folders, text, methods)
+    if threshold is None:
+        return TestOutcome(results)
+    return TestOutcome(results, coverage(results, load_rules(folders, methods)), threshold)
+
+
+def listed(extra: Sequence[Path]) -> list[dict[str, Any]]:
+    """One row a rule, by id; a `for_each` rule is one row, as it is written."""
+    book = book_of(extra)
+    rules = {rule.rule.id: rule for rule in reversed(book.rules)}
+    return [{"id": name, "title": rule.rule.title, "status": rule.rule.status, "priority": rule.rule.priority,
+             "for_each": rule.rule.for_each, "then": [str(action) for action in rule.written.then], **place_json(rule.at("id")),
+             "replaces": place_json(rule.replaced.at("id")) if rule.replaced else None}
+            for name, rule in sorted(rules.items())]
+
+
+def list_lines(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """The rows as text."""
+    width = max((len(row["id"]) for row in rows), default=0)
+    return [f"{row['id']:<{width}}  {row['status']:<12}  {row['title']}  ({'; '.join(row['then'])})"
+            + (f"  replaces {row['replaces']['path']}:{row['replaces']['line']}" if row["replaces"] else "") for row in rows]

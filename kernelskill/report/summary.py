@@ -18,13 +18,19 @@ def report_of(run: Run) -> dict[str, Any]:
     start = graph.evaluation(graph.start) if graph.start else None
     best = graph.evaluation(graph.best) if graph.best else None
     return {
-        "run": str(run.folder), "task": run.config.task, "status": best.status.value if best else "NOT_STARTED",
-        "rounds": len(graph.attempts), "methods": [m.method for m in graph.methods(graph.best)],
+        "run": str(run.folder),
+        "task": run.config.task,
+        "status": best.status.value if best else "NOT_STARTED",
+        "rounds": len(graph.attempts),
+        "methods": [m.method for m in graph.methods(graph.best)],
         "attempted": [a.method.method for a in graph.attempts],
-        "start_time_us": graph.time_us(graph.start) if start else None, "best_time_us": graph.time_us(graph.best) if best else None,
+        "start_time_us": graph.time_us(graph.start) if start else None,
+        "best_time_us": graph.time_us(graph.best) if best else None,
         "speedup": graph.speedup(graph.best) if best else None,
-        "time_provenance": best.time.provenance if best and best.time else None, "device": run.config.device.name,
-        "simulated": run.config.mode == "sim", "stop_reason": run.stop_reason,
+        "time_provenance": best.time.provenance if best and best.time else None,
+        "device": run.config.device.name,
+        "simulated": run.config.mode == "sim",
+        "stop_reason": run.stop_reason,
         "solution": str(run.folder / "best.py") if best and best.status is Status.PASSED else None,
     }
 
@@ -40,11 +46,22 @@ def finish_report(run: Run) -> dict[str, Any]:
 def attempt_rows(run: Run) -> list[dict[str, Any]]:
     """One row an attempt, in order."""
     graph = run.graph
-    return [{"round": a.round, "parent": a.parent, "child": a.child, "method": a.method.method, "params": a.method.params,
-             "outcome": a.outcome, "gain": a.gain, "message": a.message,
-             "status": a.evaluation.status.value if a.evaluation else None,
-             "time_us": a.evaluation.time.time_us if a.evaluation and a.evaluation.time else None,
-             "speedup": graph.speedup(a.child) if a.evaluation and a.evaluation.time else None} for a in graph.attempts]
+    return [
+        {
+            "round": a.round,
+            "parent": a.parent,
+            "child": a.child,
+            "method": a.method.method,
+            "params": a.method.params,
+            "outcome": a.outcome,
+            "gain": a.gain,
+            "message": a.message,
+            "status": a.evaluation.status.value if a.evaluation else None,
+            "time_us": a.evaluation.time.time_us if a.evaluation and a.evaluation.time else None,
+            "speedup": graph.speedup(a.child) if a.evaluation and a.evaluation.time else None,
+        }
+        for a in graph.attempts
+    ]
 
 
 def print_summary(run: Run, report: dict[str, Any]) -> None:
@@ -53,11 +70,14 @@ def print_summary(run: Run, report: dict[str, Any]) -> None:
     if not report["solution"]:
         console.print(f"[red]not solved[/red]: the starting solution is {report['status']}; run folder {escape(report['run'])}")
         return
-    console.print(f"[bold]{ratio_text(report['speedup'])}[/bold] {report['time_provenance'] or 'without a time'}: "
-                  f"{time_text(report['start_time_us'])} → {time_text(report['best_time_us'])} "
-                  f"after {report['rounds']} rounds ({report['stop_reason']})")
+    console.print(
+        f"[bold]{ratio_text(report['speedup'])}[/bold] {report['time_provenance'] or 'without a time'}: "
+        f"{time_text(report['start_time_us'])} → {time_text(report['best_time_us'])} "
+        f"after {report['rounds']} rounds ({report['stop_reason']})"
+    )
     console.print("methods   " + (" → ".join(report["methods"]) or "none helped"))
-    console.print(f"solution  {escape(report['solution'])}   (needs cupy only)")
+    needs = "cupy and torch" if "import torch" in run.source(run.graph.best) else "cupy alone"
+    console.print(f"solution  {escape(report['solution'])}   (needs {needs})")
     if report["simulated"]:
         console.print("Times are modelled, not measured: trust the order, not the microseconds.", style="dim")
     console.print(f"audit     kernelskill why {escape(report['run'])}", style="dim")
@@ -91,6 +111,13 @@ def _attempt_table(run: Run) -> Table:
         table.add_column(name, justify="right" if name in ("time", "gain", "speedup") else "left")
     for row in attempt_rows(run):
         params = " ".join(f"{k}={v}" for k, v in sorted(row["params"].items()))
-        table.add_row(str(row["round"]), escape(f"{row['method']} {params}".strip()), row["outcome"], time_text(row["time_us"]),
-                      ratio_text(row["gain"]), ratio_text(row["speedup"]), escape(row["message"][:160]))
+        table.add_row(
+            str(row["round"]),
+            escape(f"{row['method']} {params}".strip()),
+            row["outcome"],
+            time_text(row["time_us"]),
+            ratio_text(row["gain"]),
+            ratio_text(row["speedup"]),
+            escape(row["message"][:160]),
+        )
     return table

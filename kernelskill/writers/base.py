@@ -26,6 +26,10 @@ class CodeWriter(Protocol):
 
     name: str
 
+    def describe(self, task: Task) -> Task:
+        """The task with family, operation and arguments filled in where the writer can tell. Raises WriterError."""
+        ...
+
     def start(self, task: Task) -> str:
         """A starting solution for a task that brings none. Raises WriterError."""
         ...

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
+import math
 import re
 import textwrap
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,19 @@ from kernelskill.writers.torch_terms import Leaf, Product, RowOperation, Term, o
 HINT = "configure a model as the code writer for this task"
 
 
-def recognise(task: Task) -> tuple[str, Any]:
-    """(family, problem) of a KernelBench task. Raises WriterError naming the first operation that is not known."""
+@dataclass(frozen=True)
+class Recognised:
+    """A KernelBench model in the words of a family."""
+
+    family: str
+    problem: Any
+    operation: str
+    arguments: dict[str, Any]
+    """As a task file declares them, sizes as numbers at the full problem."""
+
+
+def recognise(task: Task) -> Recognised:
+    """The family of a KernelBench task. Raises WriterError naming the first operation that is not known."""
     path = Path(task.spec.path)
     try:
         import torch
@@ -41,7 +54,20 @@ def recognise(task: Task) -> tuple[str, Any]:
     from kernelskill.writers.verify import verify
 
     verify(task, term, arguments)
-    return family, problem
+    return Recognised(family, problem, *_declaration(term))
+
+
+def _declaration(term: Term) -> tuple[str, dict[str, Any]]:
+    """Operation and arguments, as a native task would declare them."""
+    root = term.root
+    if isinstance(root, RowOperation):
+        shape = root.input.shape
+        cols = math.prod(shape[-root.axes:])
+        return root.operation, {"input": root.input.name, "rows": math.prod(shape) // cols, "cols": cols}
+    if isinstance(root, Product):
+        k, n = root.b.shape[::-1] if root.b_transposed else root.b.shape
+        return "matmul", {"a": root.a.name, "b": root.b.name, "m": math.prod(root.a.shape) // k, "n": n, "k": k}
+    return ex.cuda(term.expression, fast=False), {}
 
 
 def _trace(model: Any, inputs: list[Any], path: Path) -> tuple[Term, tuple[Leaf, ...]]:

@@ -13,7 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("wheel")
-    tracked = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True)
+    tracked = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     source = folder / "source"
     for name in tracked.stdout.splitlines():
         if (ROOT / name).is_file():
@@ -35,6 +37,12 @@ def test_everything_that_is_data_is_in_the_wheel(wheel):
 def test_an_unpacked_wheel_finds_its_own_data_and_not_the_checkout(wheel, tmp_path):
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
     code = "from kernelskill.paths import rules_folder, methods_folder; print(rules_folder()); print(methods_folder())"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path / "site")},
-                          capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path / "site")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert all(line.startswith(str(tmp_path / "site" / "kernelskill")) for line in done.stdout.splitlines())

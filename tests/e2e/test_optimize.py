@@ -7,7 +7,18 @@ import pytest
 from command import ROOT, Command
 
 EXAMPLES = ("bias_gelu", "row_softmax", "row_sum", "transpose", "matmul", "layer_norm")
-KEYS = {"run", "status", "rounds", "methods", "start_time_us", "best_time_us", "speedup", "time_provenance", "stop_reason", "solution"}
+KEYS = {
+    "run",
+    "status",
+    "rounds",
+    "methods",
+    "start_time_us",
+    "best_time_us",
+    "speedup",
+    "time_provenance",
+    "stop_reason",
+    "solution",
+}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -25,7 +36,9 @@ def test_each_example_ends_passed_and_at_least_twice_as_fast(kernelskill, tmp_pa
     assert imported(best) <= {"functools", "cupy", "numpy"}
 
     assert kernelskill("replay", tmp_path / "run", "--json").json["identical"] is True
-    again = kernelskill("evaluate", tmp_path / "run" / "best.py", "--task", f"examples/{name}", "--device", "sim", "--json").json
+    again = kernelskill(
+        "evaluate", tmp_path / "run" / "best.py", "--task", f"examples/{name}", "--device", "sim", "--json"
+    ).json
     assert again["status"] == "PASSED"
     assert again["time"]["time_us"] == pytest.approx(report["best_time_us"])
 
@@ -76,17 +89,20 @@ def test_a_finished_run_is_not_run_again(kernelskill, finished):
     assert (finished / "journal.jsonl").read_bytes() == before
 
 
-@pytest.mark.parametrize("arguments, message", [
-    (["optimize"], "give a TASK, or --resume RUN"),
-    (["optimize", "examples/row_sum", "--arch", "sm_10"], "no device card for architecture 'sm_10'"),
-    (["optimize", "examples/row_sum", "--writer", "nobody"], "no writer is called 'nobody'"),
-    (["optimize", "examples/row_sum", "--device", "cuda"], "no NVIDIA GPU"),
-    (["optimize", "examples"], "task.toml"),
-    (["why", "examples"], "no run"),
-    (["show", "examples"], "no run"),
-    (["optimize", "--resume", "examples"], "no run"),
-    (["nonsense"], "No such command"),
-])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["optimize"], "give a TASK, or --resume RUN"),
+        (["optimize", "examples/row_sum", "--arch", "sm_10"], "no device card for architecture 'sm_10'"),
+        (["optimize", "examples/row_sum", "--writer", "nobody"], "no writer is called 'nobody'"),
+        (["optimize", "examples/row_sum", "--device", "cuda"], "no NVIDIA GPU"),
+        (["optimize", "examples"], "task.toml"),
+        (["why", "examples"], "no run"),
+        (["show", "examples"], "no run"),
+        (["optimize", "--resume", "examples"], "no run"),
+        (["nonsense"], "No such command"),
+    ],
+)
 def test_wrong_use_is_one_clear_message_and_exit_code_2(kernelskill, arguments, message):
     error = kernelskill(*arguments, expect=2).err
     assert message in error

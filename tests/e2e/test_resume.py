@@ -15,8 +15,19 @@ ROUNDS = "4"
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    return outcome(Command("optimize", TASK, "--device", "sim", "--rounds", ROUNDS, "--out",
-                           tmp_path_factory.mktemp("undisturbed") / "run", "--json").json)
+    return outcome(
+        Command(
+            "optimize",
+            TASK,
+            "--device",
+            "sim",
+            "--rounds",
+            ROUNDS,
+            "--out",
+            tmp_path_factory.mktemp("undisturbed") / "run",
+            "--json",
+        ).json
+    )
 
 
 def outcome(report):
@@ -37,7 +48,7 @@ def test_a_killed_run_resumes(kernelskill, undisturbed, tmp_path, lines):
     kept = journal.read_bytes().split(b"\n")[:-1]
     report = kernelskill("optimize", "--resume", folder, "--json").json
     assert outcome(report) == undisturbed
-    assert journal.read_bytes().split(b"\n")[:len(kept)] == kept
+    assert journal.read_bytes().split(b"\n")[: len(kept)] == kept
     rounds = [row["round"] for row in kernelskill("show", folder, "--json").json["attempts"]]
     assert rounds == list(range(1, len(rounds) + 1))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from kernelskill.errors import WriterError
@@ -22,13 +23,14 @@ FAMILIES: dict[str, Family[Any, Any]] = {
 }
 
 
-def family_and_problem(task: Task) -> tuple[Family[Any, Any], Any]:
-    """The task's family and the task in its words. Raises WriterError when no template fits."""
+def describe(task: Task) -> tuple[Task, Family[Any, Any], Any]:
+    """The task with its family filled in, that family, and the task in its words. Raises WriterError when no template fits."""
     if task.spec.kind == "kernelbench":
         from kernelskill.writers.recognise import recognise
 
-        name, problem = recognise(task)
-        return FAMILIES[name], problem
+        found = recognise(task)
+        described = replace(task, family=found.family, operation=found.operation, arguments=found.arguments)
+        return described, FAMILIES[found.family], found.problem
     if task.family not in FAMILIES:
         declared = f"family '{task.family}'" if task.family else "no family"
         raise WriterError(
@@ -40,4 +42,4 @@ def family_and_problem(task: Task) -> tuple[Family[Any, Any], Any]:
     family = FAMILIES[task.family]
     problem = family.problem(task)
     verify_declared(task)
-    return family, problem
+    return task, family, problem

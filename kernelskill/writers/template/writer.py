@@ -9,7 +9,7 @@ from kernelskill.errors import WriterError
 from kernelskill.model import MethodApplication, Task
 from kernelskill.writers.base import WriteRequest
 from kernelskill.writers.template import planline
-from kernelskill.writers.template.families import FAMILIES, family_and_problem
+from kernelskill.writers.template.families import FAMILIES, describe
 from kernelskill.writers.template.family import Family, Illegal, Step, plan_from, plan_values
 from kernelskill.writers.template.module import module_text
 
@@ -22,7 +22,7 @@ class TemplateWriter:
     name = "template"
 
     def __init__(self) -> None:
-        self._problems: dict[str, tuple[Family[Any, Any], Any]] = {}
+        self._known: dict[str, tuple[Task, Family[Any, Any], Any]] = {}
 
     def start(self, task: Task) -> str:
         """The family's naive plan, rendered. Raises WriterError when the task is not recognised."""
@@ -100,11 +100,18 @@ class TemplateWriter:
         step = _matching(steps, wanted)
         return self.render(request.task, step.plan, (*methods, MethodApplication(method=wanted.method, params=step.params)))
 
+    def describe(self, task: Task) -> Task:
+        """The task with family, operation and arguments as recognised. Raises WriterError when no template fits."""
+        return self._describe(task)[0]
+
     def _recognise(self, task: Task) -> tuple[Family[Any, Any], Any]:
-        key = f"{task.spec.path} {task.family} {task.operation} {task.arguments}"
-        if key not in self._problems:
-            self._problems[key] = family_and_problem(task)
-        return self._problems[key]
+        return self._describe(task)[1:]
+
+    def _describe(self, task: Task) -> tuple[Task, Family[Any, Any], Any]:
+        """Recognising runs the reference on small inputs, so it is done once a task file."""
+        if task.spec.path not in self._known:
+            self._known[task.spec.path] = describe(task)
+        return self._known[task.spec.path]
 
 
 def _applications(family: Family[Any, Any], method: str, plan: Any, problem: Any) -> list[MethodApplication]:

@@ -10,12 +10,21 @@ ENVIRONMENT = Environment(device="card", simulated=True, arch="sm_90")
 
 
 def passed(us):
-    return Evaluation(status=Status.PASSED, message="", environment=ENVIRONMENT, time=TimeEstimate(provenance="modelled", time_us=us))
+    return Evaluation(
+        status=Status.PASSED, message="", environment=ENVIRONMENT, time=TimeEstimate(provenance="modelled", time_us=us)
+    )
 
 
 def attempt(round_, parent, child, method, outcome, gain=None, us=None):
-    return Attempt(round=round_, parent=parent, child=child, method=MethodApplication(method=method), outcome=outcome, gain=gain,
-                   evaluation=passed(us) if us else None)
+    return Attempt(
+        round=round_,
+        parent=parent,
+        child=child,
+        method=MethodApplication(method=method),
+        outcome=outcome,
+        gain=gain,
+        evaluation=passed(us) if us else None,
+    )
 
 
 @pytest.fixture
@@ -46,9 +55,22 @@ def test_the_graph_has_no_cycle_although_a_duplicate_led_back(graph):
 
 
 def test_speedup_of_different_provenance_is_unknown(graph):
-    graph.record(Attempt(round=6, parent="c", child="d", method=MethodApplication(method="x"), outcome="improved", gain=None,
-                         evaluation=Evaluation(status=Status.PASSED, message="", environment=ENVIRONMENT,
-                                               time=TimeEstimate(provenance="cuda_event", time_us=1.0))))
+    graph.record(
+        Attempt(
+            round=6,
+            parent="c",
+            child="d",
+            method=MethodApplication(method="x"),
+            outcome="improved",
+            gain=None,
+            evaluation=Evaluation(
+                status=Status.PASSED,
+                message="",
+                environment=ENVIRONMENT,
+                time=TimeEstimate(provenance="cuda_event", time_us=1.0),
+            ),
+        )
+    )
     assert graph.speedup("d") is None
 
 

@@ -60,11 +60,13 @@ def test_not_a_number_is_refused_before_anything_is_written(tmp_path):
 
 def test_killed_while_appending_leaves_only_whole_events(tmp_path):
     path = tmp_path / "journal.jsonl"
-    writer = ("import sys; from pathlib import Path; from kernelskill.memory.journal import Journal\n"
-              "j = Journal(Path(sys.argv[1]))\n"
-              "n = 0\n"
-              "print('go', flush=True)\n"
-              "while True: j.append('e', n=n, pad='x' * 5000); n += 1\n")
+    writer = (
+        "import sys; from pathlib import Path; from kernelskill.memory.journal import Journal\n"
+        "j = Journal(Path(sys.argv[1]))\n"
+        "n = 0\n"
+        "print('go', flush=True)\n"
+        "while True: j.append('e', n=n, pad='x' * 5000); n += 1\n"
+    )
     process = subprocess.Popen([sys.executable, "-c", writer, str(path)], stdout=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.readline()
