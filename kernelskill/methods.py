@@ -1,8 +1,8 @@
 """Method cards: what an optimisation is, when it may be used, and what the code must show afterwards.
 
-A card is `knowledge/methods/<id>.md`: YAML front matter (the fields of `MethodCard`), then a body that a code writer is
-given, ending in a worked example (```cuda before, ```cuda after; ```python for what the host does). `broken_promises` compares the facts of a solution
-with the facts of its parent, so that code that did something else is recognised whoever wrote it.
+A card is `knowledge/methods/<id>.md`: YAML front matter (the fields of `MethodCard`), then a body that a code writer is given,
+ending in a worked example (```cuda before, ```cuda after; ```python for what the host does). `broken_promises` compares
+the facts of a solution with the facts of its parent, so that code that did something else is recognised whoever wrote it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.policy_corpus kernels` makes the fact sets of the measured kernels again (compiles and models them, minutes);
+"""`python -m benchmarks.policy_corpus kernels` makes the fact sets of the measured kernels again (compiles, models: minutes);
 `... runs FOLDER...` those of run folders; `... report` writes decisions.md, steps.md and nsight.md from the committed sets."""
 
 from __future__ import annotations

@@ -39,7 +39,8 @@ class FactSet:
 
     def expand(self, methods: Collection[str]) -> dict[str, Fact]:
         """Every fact of a decision, by name."""
-        found = {name: _fact(name, value, provenance) for provenance, group in self.facts.items() for name, value in group.items()}
+        found = {name: _fact(name, value, provenance) for provenance, group in self.facts.items()
+                 for name, value in group.items()}
         for method in sorted(methods):
             can = method in self.applicable or ANY_METHOD in self.applicable
             found[f"applicable.{method}"] = _fact(f"applicable.{method}", can, "writer")
@@ -76,8 +77,8 @@ def _rounded(value: Value) -> Value:
 
 def write(path: Path, sets: Iterable[FactSet]) -> int:
     """One line a set; the number of lines."""
-    lines = [json.dumps({"name": s.name, "origin": s.origin, "applicable": s.applicable, "methods": s.methods, "facts": s.facts},
-                        sort_keys=True) for s in sets]
+    lines = [json.dumps({"name": s.name, "origin": s.origin, "applicable": s.applicable, "methods": s.methods,
+                         "facts": s.facts}, sort_keys=True) for s in sets]
     path.parent.mkdir(exist_ok=True)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return len(lines)

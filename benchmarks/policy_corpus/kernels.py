@@ -1,9 +1,10 @@
-"""Fact sets of the measured kernels of benchmarks/model: as an H200 and Nsight Compute saw them, and as the time model sees them."""
+"""Fact sets of the measured kernels of benchmarks/model: as an H200 and Nsight Compute saw them, and as the time model does."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from math import prod
 from pathlib import Path
 
@@ -13,8 +14,8 @@ from benchmarks.model import measured, modelled
 from benchmarks.model.problems import Variant
 from benchmarks.model.table import VARIANTS
 from benchmarks.policy_corpus.facts import FRESH, FactSet, from_facts
-from evaluator.resources import kernel_resources
 from evaluator.compile import compile_cuda
+from evaluator.resources import kernel_resources
 from evaluator.simulator.occupancy import occupancy
 from evaluator.types import KernelResources
 from kernelskill.facts.collect import add_device_facts
@@ -28,8 +29,9 @@ from kernelskill.tasks.cuda_text import CudaText
 from kernelskill.vocabulary import lookup
 
 RECORDED = Path(__file__).resolve().parent / "nsight" / "h200_profiles.json"
-FAMILIES = {"elementwise": "elementwise", "small_blocks": "elementwise", "transpose": "transpose", "row_reduction": "row_reduction",
-            "softmax": "row_reduction", "layernorm": "row_reduction", "matmul_fp32": "matmul", "matmul_tensor": "matmul"}
+FAMILIES = {"elementwise": "elementwise", "small_blocks": "elementwise", "transpose": "transpose",
+            "row_reduction": "row_reduction", "softmax": "row_reduction", "layernorm": "row_reduction",
+            "matmul_fp32": "matmul", "matmul_tensor": "matmul"}
 """Family of the table -> what a task would declare; the others are foreign kernels without a family."""
 OPERATIONS = {"row_reduction": "sum", "softmax": "softmax", "layernorm": "layer_norm"}
 SCRATCH = ("part", "count")
@@ -95,7 +97,12 @@ def _static(variant: Variant) -> FactTable:
 
 
 def _resources(variant: Variant) -> KernelResources:
-    return next(r for r in kernel_resources(compile_cuda(variant.source)) if r.kernel == variant.kernel)
+    return next(r for r in _file_resources(variant.source) if r.kernel == variant.kernel)
+
+
+@lru_cache(maxsize=32)
+def _file_resources(source: str) -> tuple[KernelResources, ...]:
+    return tuple(kernel_resources(compile_cuda(source)))
 
 
 def _moved(variant: Variant) -> int:
@@ -116,8 +123,9 @@ def _add_task(table: FactTable, variant: Variant) -> None:
     outputs = [a for n, a in problem.arrays.items() if a.fill == "zero" and n not in SCRATCH]
     dtype = next(a.dtype for a in problem.arrays.values() if a.fill != "zero")
     rows: dict[str, object] = {
-        "task_kind": "native", "task_family": family, "task_operation": OPERATIONS.get(variant.family, family), "task_dtype": dtype,
-        "task_bytes": _moved(variant), "task_flops": _flops(variant), "task_output_elements": sum(prod(a.shape) for a in outputs),
+        "task_kind": "native", "task_family": family, "task_operation": OPERATIONS.get(variant.family, family),
+        "task_dtype": dtype, "task_bytes": _moved(variant), "task_flops": _flops(variant),
+        "task_output_elements": sum(prod(a.shape) for a in outputs),
         "task_arithmetic_intensity": _flops(variant) / _moved(variant), "task_allows_tf32": problem.name == "matmul_tf32",
         "task_allows_half": False, "task_allows_library": False}
     if family == "row_reduction":

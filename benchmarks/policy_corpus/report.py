@@ -118,7 +118,7 @@ def steps(all_decided: Iterable[Decided], origin: str = "h200") -> Iterator[Step
 
 
 def agreement(all_decided: Iterable[Decided]) -> list[tuple[str, str, tuple[str, ...], bool]]:
-    """Kernel, NVIDIA's word, our words without help from the nsight_* facts, and whether they agree, for each recorded profile."""
+    """For each recorded profile: kernel, NVIDIA's word, our words, and whether they agree."""
     known = profiles()
     return [(one.kernel, known[one.kernel].bottleneck, one.bottlenecks,
              any(word in one.bottlenecks for word in SAME[known[one.kernel].bottleneck]))
@@ -153,8 +153,9 @@ def decisions_page(everything: Sequence[Decided]) -> str:
     reasoned, broken = sum(one.is_reasoned for one in everything), [one for one in everything if one.unmet]
     methods = Counter(one.method or f"stop: {one.decision.stop_reason}" for one in everything)
     lines = ["# Decisions over the corpus", "", "Made by `python -m benchmarks.policy_corpus report`.", "",
-             f"{len(everything)} fact sets; {reasoned} ({100 * reasoned / len(everything):.1f} %) yield a method or a reasoned stop; "
-             f"{len(broken)} choose a method whose card's preconditions are false.", "", "| choice | sets |", "| --- | --- |"]
+             f"{len(everything)} fact sets; {reasoned} ({100 * reasoned / len(everything):.1f} %) yield a method or a reasoned "
+             f"stop; {len(broken)} choose a method whose card's preconditions are false.", "",
+             "| choice | sets |", "| --- | --- |"]
     lines += [f"| {name} | {count} |" for name, count in methods.most_common()]
     lines += ["", "| set | bottlenecks | choice | rule |", "| --- | --- | --- | --- |"]
     for one in everything:
@@ -174,15 +175,16 @@ def steps_page(everything: Sequence[Decided]) -> str:
              "Facts: Nsight Compute and CUDA events of an H200, compiler, machine code, source text. Any method may be chosen "
              "(a writer that can write anything). Gains are measured (cold L2). `*`: the variant holds further methods, the "
              "choice is the first part of the way. Which variant a method leads to is written in steps.yaml.", "",
-             f"First 48 kernels: {len(early)} have a faster variant; {share(early):.0f} % of the choices lead to at least 80 % of "
-             f"the best step's gain ({len(alone)} of {len(early)} by the chosen method alone). Kernels measured later, looked at "
-             f"while rules were written, too: {share(late):.0f} % of {len(late)}. First 48 with the facts of the time model instead: "
-             f"{share(model):.0f} % of {len(model)}.", ""]
+             f"First 48 kernels: {len(early)} have a faster variant; {share(early):.0f} % of the choices lead to at least "
+             f"80 % of the best step's gain ({len(alone)} of {len(early)} by the chosen method alone). The same with the "
+             f"facts of the time model: {share(model):.0f} % of {len(model)}. Kernels measured later: {share(late):.0f} % "
+             f"of {len(late)}. Rules were written with a look at all of these kernels: the shares say that the rules hold "
+             "what the measurements taught, not how well they do on kernels nobody has seen.", ""]
     for title, group in (("First 48 kernels", early), ("Measured later", late)):
         lines += [f"## {title}", "", "| kernel | bottlenecks | chosen | leads to | gain | best step | its gain | 80 % |",
                   "| --- | --- | --- | --- | --- | --- | --- | --- |"]
-        lines += [f"| {s.kernel} | {s.facts} | {s.method} | {s.variant or '-'} | {f'{s.gain:.2f}' if s.gain else '-'} | {s.best} | "
-                  f"{s.best_gain:.2f} | {'yes' if s.is_good else 'no'} |" for s in group]
+        lines += [f"| {s.kernel} | {s.facts} | {s.method} | {s.variant or '-'} | {f'{s.gain:.2f}' if s.gain else '-'} "
+                  f"| {s.best} | {s.best_gain:.2f} | {'yes' if s.is_good else 'no'} |" for s in group]
         lines.append("")
     return "\n".join(lines)
 
@@ -191,10 +193,12 @@ def nsight_page(bare: Sequence[Decided]) -> str:
     """NVIDIA's bottleneck beside ours."""
     rows = agreement(bare)
     agree = sum(row[3] for row in rows)
-    lines = ["# NVIDIA's rules and ours", "", "Made by `python -m benchmarks.policy_corpus report`. For each recorded profile: what "
-             "Nsight Compute's rule SOLBottleneck names, and which bottlenecks our rules derive from the counters alone (the "
-             "`nsight_*` facts are taken away). `latency` agrees with a named cause of waiting (barriers, atomics, too few warps, "
-             "bank conflicts), `l2` with the access pattern that loads it.", "",
+    lines = ["# NVIDIA's rules and ours", "", "Made by `python -m benchmarks.policy_corpus report`. For each recorded profile: "
+             "what Nsight Compute's rule SOLBottleneck names, and which bottlenecks our rules derive from the counters "
+             "alone (the `nsight_*` facts are taken away). They agree when one of ours says the same or names its cause: "
+             "`latency` means waiting for something (latency, barriers, atomics, too few warps, bank conflicts), `l2` also "
+             "the access pattern that loads it.", "",
              f"{agree} of {len(rows)} agree.", "", "| kernel | Nsight Compute | ours | agree |", "| --- | --- | --- | --- |"]
-    lines += [f"| {kernel} | {theirs} | {', '.join(ours)} | {'yes' if same else '**no**'} |" for kernel, theirs, ours, same in rows]
+    lines += [f"| {kernel} | {theirs} | {', '.join(ours)} | {'yes' if same else '**no**'} |"
+              for kernel, theirs, ours, same in rows]
     return "\n".join(lines) + "\n"

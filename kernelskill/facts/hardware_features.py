@@ -52,7 +52,8 @@ def add_hardware_features(table: FactTable, scope: KernelScope, accesses: Global
     for name in (*IN_TEXT, *IN_PTX, *IN_SIGNATURE):
         table.add(name, name in found, "source")
     table.add("uses_constant_memory", _reads_constants(scope), "source")
-    table.add("modulo_operations", sum(not _is_power_of_two(scope, divisor) for divisor in _MODULO.findall(scope.written)), "source")
+    divisors = _MODULO.findall(scope.written)
+    table.add("modulo_operations", sum(not _is_power_of_two(scope, divisor) for divisor in divisors), "source")
     table.add("indirect_access", any(_is_indirect(scope, accesses, access) for access in accesses.all), "source")
 
 

@@ -120,7 +120,7 @@ def test_what_the_simulator_cannot_run_compiles_and_is_refused_by_name(method):
             run_entry(interpreter.Module(ptx))
     else:
         compile_cuda(read_solution(after.source).cuda)
-        with pytest.raises(Exception, match="begin_capture|Graph"):
+        with pytest.raises(Exception, match=r"begin_capture|Graph"):
             run_python(after, example)
 
 
@@ -177,6 +177,25 @@ PROMISES = {
     "block_per_row_reduction": (
         {}, {"threads_per_row": 256, "reduction_style": "shared_tree"}, {"threads_per_row": 1, "reduction_style": "serial"},
         ["threads_per_row at least 64 (is 1)", "reduction_style one of shared_tree, warp_shuffle (is serial)"]),
+    "atomic_privatization": (
+        {"global_atomic_requests": 5000}, {"sass_shared_atomics": 2, "global_atomic_requests": 5000},
+        {"sass_shared_atomics": 0, "global_atomic_requests": 5000},
+        ["sass_shared_atomics at least 1 (is 0)", "global_atomic_requests below the parent's 5000 (is 5000)"]),
+    "persistent_kernel": ({"waves_per_sm": 12.0}, {"waves_per_sm": 1.0}, {"waves_per_sm": 6.0}, ["at most 1 (is 6)"]),
+    "split_k": ({"grid_blocks": 64}, {"grid_blocks": 256}, {"grid_blocks": 64}, ["grid_blocks above the parent's 64 (is 64)"]),
+    "tensor_cores": (
+        {}, {"sass_tensor": 8, "uses_tensor_cores": False}, {"sass_tensor": 0, "uses_tensor_cores": False},
+        ["sass_tensor at least 1 (is 0)"]),
+    "cuda_graph_replay": ({}, {"uses_graph": True}, {"uses_graph": False}, ["uses_graph equal to true (is false)"]),
+    "register_pressure_reduction": (
+        {"spill_bytes": 64, "sass_local": 8, "registers_per_thread": 255},
+        {"spill_bytes": 0, "sass_local": 0, "registers_per_thread": 255},
+        {"spill_bytes": 96, "sass_local": 8, "registers_per_thread": 255}, ["spill_bytes below the parent's 64 (is 96)"]),
+    "warp_uniform_branches": (
+        {"warp_execution_efficiency_pct": 50.0, "divergent_branch_pct": 30.0, "instructions_executed": 100},
+        {"warp_execution_efficiency_pct": 97.0, "divergent_branch_pct": 30.0, "instructions_executed": 100},
+        {"warp_execution_efficiency_pct": 50.0, "divergent_branch_pct": 30.0, "instructions_executed": 100},
+        ["warp_execution_efficiency_pct above the parent's 50 (is 50)"]),
     "double_buffering": (
         {}, {"uses_double_buffer": True}, {"uses_double_buffer": False, "uses_async_copy": False},
         ["uses_double_buffer equal to true (is false) or uses_async_copy equal to true (is false)"]),

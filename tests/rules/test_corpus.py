@@ -1,4 +1,4 @@
-"""The shipped rules over the committed fact sets: they decide, they decide what the card allows, and what they choose is faster."""
+"""The shipped rules over the committed fact sets: they decide what the card allows, and what they choose is faster."""
 
 import pytest
 
