@@ -9,7 +9,7 @@ export CPPFLAGS += -DPyEval_CallObject=PyObject_CallObject
 help:            ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## /\1  /p' $(MAKEFILE_LIST)
 
-$(VENV)/.user: setup.cfg pyproject.toml
+$(VENV)/.user: setup.cfg setup.py pyproject.toml
 	@echo "== creating $(VENV) and installing kernelskill"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
@@ -38,7 +38,7 @@ test: $(VENV)/.dev  ## Lint, types, import contracts, then every test.
 lint: $(VENV)/.dev  ## ruff, mypy, import-linter.
 	@echo "== ruff";  $(BIN)/ruff check .
 	@echo "== mypy";  $(BIN)/mypy kernelskill evaluator
-	@echo "== import contracts";  $(BIN)/lint-imports --no-logo 2>/dev/null || $(BIN)/lint-imports
+	@echo "== import contracts";  $(BIN)/lint-imports
 
 bench-model: $(VENV)/.user  ## Agreement of modelled and measured times over the corpus.
 	@$(BIN)/python -m benchmarks.model

@@ -6,9 +6,12 @@ Status names follow flashinfer-bench's vocabulary; an `Evaluation` cannot hold f
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Mode = Literal["sim", "cuda"]
+"""Where a solution runs: in the simulator, or on a GPU with cupy."""
 
 
 class Frozen(BaseModel):
@@ -98,7 +101,7 @@ class Request(Frozen):
     task: TaskSpec
     solution: str
     """Path of the solution module."""
-    mode: Literal["sim", "cuda"] = "sim"
+    mode: Mode = "sim"
     device: DeviceSpec
     """The card of the GPU: simulated (mode sim) or expected (mode cuda)."""
     stages: tuple[Literal["verify", "profile"], ...] = ("verify", "profile")
@@ -109,7 +112,7 @@ class Request(Frozen):
 FindingKind = Literal[
     "out_of_bounds", "misaligned", "shared_race", "uninitialised_shared", "uninitialised_output", "divergent_barrier",
     "deadlock", "runaway", "null_pointer", "argument_mismatch", "non_contiguous_argument", "launch_limit", "input_modified",
-    "nondeterministic", "shuffle_outside_mask", "unsupported", "library_call", "guard",
+    "nondeterministic", "shuffle_outside_mask", "unsupported", "library_call", "guard", "implausible_time",
 ]
 
 
@@ -246,5 +249,3 @@ class Evaluation(Frozen):
         """Inverse of `to_json`; raises pydantic.ValidationError."""
         return cls.model_validate_json(text)
 
-
-JsonDict = dict[str, Any]

@@ -11,12 +11,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from evaluator.types import DeviceSpec
+from evaluator.types import DeviceSpec, Mode
 from kernelskill import __version__
 from kernelskill.agents.optimizer import Optimizer
 from kernelskill.agents.reviewer import Reviewer
 from kernelskill.errors import KernelSkillError, RunError
-from kernelskill.facts.device import detect_device, load_device
+from kernelskill.facts.device import detect_device, gpu_present, load_device
 from kernelskill.loop import Loop, Observer
 from kernelskill.memory.run import Run, RunConfig
 from kernelskill.methods import load_methods
@@ -26,7 +26,6 @@ from kernelskill.policy import IsolatedPolicy, RuleBook, load_rules
 from kernelskill.tasks import load_task
 from kernelskill.writers import CodeWriter
 
-Mode = Literal["sim", "cuda"]
 CARDS_BY_ARCH = {"sm_80": "a100", "sm_89": "rtx4090", "sm_90": "h200"}
 RECORDED_PACKAGES = ("numpy", "durable-rules", "networkx", "nvidia-cuda-nvrtc", "torch", "cupy-cuda13x", "cupy-cuda12x")
 
@@ -47,17 +46,23 @@ class Options:
 
 def choose_device(options: Options) -> tuple[Mode, DeviceSpec]:
     """The mode and the device: a GPU when there is one and cupy can use it, otherwise the simulator with a card."""
-    found = detect_device() if options.device != "sim" else None
-    usable = found is not None and importlib.util.find_spec("cupy") is not None
-    if options.device == "cuda" and not usable:
+    found = gpu_card(options.card) if options.device != "sim" else None
+    if options.device == "cuda" and found is None:
         raise KernelSkillError("no NVIDIA GPU that cupy can use was found", hint="`kernelskill doctor` says what is missing; "
                                "--device sim runs without a GPU")
-    if found is not None and usable:
+    if found is not None:
         return "cuda", found
     if not options.card and options.arch not in CARDS_BY_ARCH:
         raise KernelSkillError(f"no device card for architecture {options.arch!r} (known: {', '.join(sorted(CARDS_BY_ARCH))})",
                                hint="name a card or a card file with --card")
     return "sim", load_device(options.card or CARDS_BY_ARCH[options.arch])
+
+
+def gpu_card(card: str = "") -> DeviceSpec | None:
+    """The card of this machine's GPU, or the given one where there is a GPU; None where cupy cannot use any."""
+    if importlib.util.find_spec("cupy") is None or not gpu_present():
+        return None
+    return load_device(card) if card else detect_device()
 
 
 def rule_book(extra: Sequence[Path], methods: Collection[str]) -> RuleBook:
@@ -98,8 +103,8 @@ def create_run(task_path: Path, options: Options, folder: Path) -> Run:
 def open_run(folder: Path) -> Run:
     """A run to go on with; raises RunError when this machine cannot."""
     run = Run.open(folder)
-    if run.config.mode == "cuda" and detect_device() is None:
-        raise RunError("this run was made on a GPU and there is none here", hint="resume it on the machine that has the GPU")
+    if run.config.mode == "cuda" and (importlib.util.find_spec("cupy") is None or not gpu_present()):
+        raise RunError("this run was made on a GPU, and cupy finds none here", hint="resume it on the machine that has the GPU")
     return run
 
 
@@ -109,8 +114,7 @@ def assemble(run: Run, observer: Observer) -> Loop:
     task = run_task(run, writer)
     cards = load_methods(methods_folder())
     policy = IsolatedPolicy(rule_book([Path(r) for r in run.config.rules], cards))
-    mode: Mode = "cuda" if run.config.mode == "cuda" else "sim"
-    reviewer = Reviewer(task, run.config.device, mode, run.config.timeout_s)
+    reviewer = Reviewer(task, run.config.device, run.config.mode, run.config.timeout_s)
     return Loop(run, policy, Optimizer(task, run, reviewer, writer, cards), observer)
 
 

@@ -60,28 +60,30 @@ def examine() -> Iterator[Check]:
     yield _program(
         "bubblewrap",
         shutil.which("bwrap"),
-        "file-system and network isolation of solutions (rlimits stay)",
+        "file-system and network isolation of solutions (limits and the system-call filter stay)",
         "apt install bubblewrap",
     )
     yield _guarded("GPU", _gpu, "measured times (the simulator models them)", "install NVIDIA's driver", needed=False)
     yield _package(
         "cupy", ("cupy-cuda13x", "cupy-cuda12x", "cupy"), "running solutions on a GPU", "pip install 'kernelskill[cuda13]'"
     )
-    yield _program("ncu", shutil.which("ncu"), "hardware counters as facts", "install Nsight Compute")
+    yield _program("ncu", shutil.which("ncu"), "hardware counters (not read yet)", "install Nsight Compute")
     yield _program(
         "compute-sanitizer",
         shutil.which("compute-sanitizer"),
-        "memory and race checks on a GPU",
+        "memory and race checks on a GPU (not used yet)",
         "install the CUDA toolkit, or: pip install nvidia-cuda-sanitizer-api",
     )
     yield _package("torch", ("torch",), "KernelBench tasks", "pip install 'kernelskill[torch]'")
-    yield _package("litellm", ("litellm",), "a language model as the writer", "pip install 'kernelskill[llm]'")
+    yield _package(
+        "litellm", ("litellm",), "a language model as the writer (not in this version yet)", "pip install 'kernelskill[llm]'"
+    )
     keys = [name for name in MODEL_KEYS if os.environ.get(name)]
     yield Check(
         "model keys",
         "ok" if keys else "missing",
         ", ".join(keys) or "none set",
-        disables="a hosted model as the writer",
+        disables="a hosted model as the writer (not in this version yet)",
         install="" if keys else "export one of " + ", ".join(MODEL_KEYS[:3]),
     )
 

@@ -28,6 +28,9 @@ class Decider(Protocol):
 class Observer(Protocol):
     """Told of every step, for live progress."""
 
+    def opened(self, run: Run) -> None:
+        """The run's folder exists."""
+
     def started(self, evaluation: Evaluation) -> None:
         """The starting solution was reviewed."""
 
@@ -52,7 +55,10 @@ class Loop:
         if not self.run.graph.start:
             self.review_start()
         while not self.run.stop_reason:
-            self.play_round()
+            if len(self.run.graph.attempts) < self.run.config.rounds or self.run.pending_decision():
+                self.play_round()
+            else:
+                self.stop_by_budget()
         return self.run.stop_reason
 
     def review_start(self) -> None:
@@ -69,11 +75,18 @@ class Loop:
         round_, node, decision = self.run.pending_decision() or self.decide()
         method = self.with_parameters(node, decision.chosen) if decision.chosen else None
         self.observer.decided(round_, decision, method)
-        if method is None or round_ > self.run.config.rounds:
-            return self.run.finish(decision.stop_reason or "budget")
+        if method is None:
+            self.run.finish(decision.stop_reason)
+            return
         attempt = self.optimizer.attempt(round_, node, method, decision.facts)
         self.run.keep_attempt(attempt)
-        return self.observer.attempted(attempt)
+        self.observer.attempted(attempt)
+
+    def stop_by_budget(self) -> None:
+        """The rules say why the run stops; rules that do not stop without a round left cannot make it go on."""
+        round_, _, decision = self.decide()
+        self.observer.decided(round_, decision, None)
+        self.run.finish(decision.stop_reason or "budget_exhausted")
 
     def decide(self) -> tuple[int, str, Decision]:
         """The policy's choice at the best solution so far. Raises DecisionError that says how to go on."""

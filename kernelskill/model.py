@@ -112,6 +112,10 @@ class Task:
         return replace(self, start_source=source)
 
 
+Outcome = Literal["improved", "equal", "regressed", "failed", "off_method", "duplicate", "not_written"]
+"""What came of an attempt."""
+
+
 class Attempt(Frozen):
     """One edge of the attempt graph."""
 
@@ -121,7 +125,7 @@ class Attempt(Frozen):
     child: str
     """Digest of the child; "" when the writer produced none."""
     method: MethodApplication
-    outcome: Literal["improved", "equal", "regressed", "failed", "off_method", "duplicate", "not_written"]
+    outcome: Outcome
     gain: float | None = None
     """Parent's time / child's time, same provenance; None when the child has no time."""
     message: str = ""

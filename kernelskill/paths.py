@@ -1,4 +1,4 @@
-"""Where rules, knowledge and examples are: inside the installed package first, beside it in a checkout second.
+"""Where rules and knowledge are: inside the installed package first, beside it in a checkout second.
 
 The order matters: site-packages may hold a foreign top-level `rules` folder.
 """

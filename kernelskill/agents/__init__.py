@@ -1,1 +1,1 @@
-"""The paper's roles, one module each: reviewer, planner, optimizer, diagnoser."""
+"""The paper's roles, one module each: reviewer, optimizer, diagnoser."""

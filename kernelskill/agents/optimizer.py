@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from evaluator.types import Evaluation, Status
 from kernelskill.agents.diagnoser import diagnose
 from kernelskill.agents.reviewer import Reviewer
 from kernelskill.errors import WriterError
-from kernelskill.memory.history import digest_lines
+from kernelskill.memory.history import history_lines
 from kernelskill.memory.run import Run
 from kernelskill.methods import MethodCard, broken_promises
-from kernelskill.model import Attempt, Fact, MethodApplication, Task
+from kernelskill.model import Attempt, Fact, MethodApplication, Outcome, Task
 from kernelskill.writers.base import CodeWriter, WriteRequest
 
 MIN_GAIN = 1.02
@@ -38,7 +37,7 @@ class Optimizer:
             return Attempt.model_validate(dict(round=round_, parent=parent, child=child, method=method, outcome=outcome,
                                                message=message, **more))
 
-        request = WriteRequest(self.task, method, self.run.source(parent), facts, digest_lines(self.run.graph, parent))
+        request = WriteRequest(self.task, method, self.run.source(parent), facts, history_lines(self.run.graph, parent))
         try:
             source = self.writer.write(request)
         except WriterError as error:
@@ -65,5 +64,3 @@ class Optimizer:
         doubtful = after.provenance == "modelled" and gain < MODEL_TRUST
         return "improved", gain, "within the time model's error" if doubtful else ""
 
-
-Outcome = Literal["improved", "equal", "regressed", "failed", "off_method", "duplicate", "not_written"]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from evaluator import pool
-from evaluator.types import DeviceSpec, Evaluation, Request
+from evaluator.types import DeviceSpec, Evaluation, Mode, Request
 from kernelskill.facts import collect
 from kernelskill.model import Fact, Task
 
@@ -19,7 +18,7 @@ class Reviewer:
 
     task: Task
     device: DeviceSpec
-    mode: Literal["sim", "cuda"]
+    mode: Mode
     timeout_s: float
 
     def review(self, solution: Path) -> Evaluation:

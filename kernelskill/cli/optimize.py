@@ -30,10 +30,10 @@ def command(ctx: click.Context, task: Path | None, rounds: int, device: str, arc
     TASK is a folder with task.toml or one Python file (native or KernelBench form).
     """
     if (task is None) == (resume is None):
-        raise click.UsageError("give a TASK, or --resume RUN to go on with a run")
+        raise click.UsageError("give either a TASK, or --resume RUN to go on with a run")
     from kernelskill import assembly
     from kernelskill.report.live import Progress, Silent
-    from kernelskill.report.summary import finish_report, print_summary
+    from kernelskill.report.summary import print_summary, report_of
 
     observer = Silent() if as_json else Progress()
     folder = resume or out or assembly.default_folder(task or Path())
@@ -43,13 +43,14 @@ def command(ctx: click.Context, task: Path | None, rounds: int, device: str, arc
             run = assembly.create_run(task, options, folder)
         else:
             run = assembly.open_run(folder)
-        observer.opened(run)
-        assembly.assemble(run, observer).optimise()
+        with run.held():
+            observer.opened(run)
+            assembly.assemble(run, observer).optimise()
     except KeyboardInterrupt:
         if (folder / "run.json").exists():
             click.echo(f"\ninterrupted; go on with: kernelskill optimize --resume {folder}", err=True)
         ctx.exit(130)
-    report = finish_report(run)
+    report = report_of(run)
     if as_json:
         click.echo(json.dumps(report))
     else:

@@ -77,6 +77,11 @@ def detect_device() -> DeviceSpec | None:
                       hint=f"write one like {cards_folder() / 'h200.yaml'} and give its path with --card")
 
 
+def gpu_present() -> bool:
+    """Whether the driver reports a GPU, with a card or without."""
+    return _query_driver() is not None
+
+
 def _query_driver() -> tuple[str, tuple[int, int]] | None:
     """(product name, compute capability) of the first GPU, through NVML."""
     try:

@@ -55,7 +55,7 @@ def _last_gain(attempts: list[Attempt], method: str) -> float | None:
     return gains[-1] if gains else None
 
 
-def digest_lines(graph: AttemptGraph, node: str) -> tuple[str, ...]:
+def history_lines(graph: AttemptGraph, node: str) -> tuple[str, ...]:
     """What was tried from this solution and what came of it, a line each, for the writer."""
     return tuple(
         f"{a.method}: {a.outcome}" + (f", {a.gain:.2f}x" if a.gain else "") + (f" ({a.message})" if a.message else "")

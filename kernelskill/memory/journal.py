@@ -25,6 +25,8 @@ class Event:
     name: str
     data: dict[str, Any]
     time: str
+    line: int
+    """Its line in the file, 1-based."""
 
 
 class Journal:
@@ -75,4 +77,4 @@ class Journal:
         if version != VERSION:
             raise RunError(f"this journal has format {version}, this program reads {VERSION}",
                            location=Location(self.path, number), hint="use the version of kernelskill that wrote it")
-        return Event(name, data, time)
+        return Event(name, data, time, number)

@@ -6,21 +6,24 @@ Opened again, it goes on where the journal ends.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from evaluator.types import DeviceSpec, Evaluation, Frozen
+from evaluator.types import DeviceSpec, Evaluation, Frozen, Mode, Status
 from kernelskill.errors import Location, RunError
 from kernelskill.memory.attempts import AttemptGraph
-from kernelskill.memory.journal import Journal
+from kernelskill.memory.journal import Event, Journal
 from kernelskill.memory.store import Store, solution_digest
 from kernelskill.model import Attempt, Decision, Fact
 
 SOURCE, EVALUATION = ".py", ".eval.json"
+BEST = "best.py"
+"""The best solution so far, as a file of the run folder."""
 MAX_TASK_BYTES = 64 * 2**20
 
 
@@ -31,8 +34,7 @@ class RunConfig(Frozen):
     """Path of the task as the user gave it."""
     task_copy: str
     """Path of the copy, relative to the run folder."""
-    mode: str
-    """`sim` or `cuda`."""
+    mode: Mode
     device: DeviceSpec
     rounds: int
     writer: str
@@ -58,12 +60,14 @@ class Run:
     @classmethod
     def create(cls, folder: Path, config: RunConfig, task_files: Path) -> Run:
         """Start a run in a new or empty folder; raises RunError when the folder is in use."""
-        if folder.exists() and any(folder.iterdir()):
+        if folder.exists() and any(folder.iterdir()) and not _cut_short(folder):
             raise RunError("this folder is not empty", location=Location(folder),
                            hint="give another --out, or go on with that run: kernelskill optimize --resume " + str(folder))
         folder.mkdir(parents=True, exist_ok=True)
         _copy_task(task_files, folder / config.task_copy)
-        (folder / "run.json").write_text(config.model_dump_json(indent=1), encoding="utf-8")
+        started = folder / "run.json.new"
+        started.write_text(config.model_dump_json(indent=1), encoding="utf-8")
+        started.replace(folder / "run.json")  # last and at once: a folder with run.json is a whole run
         run = cls(folder, config, Journal(folder / "journal.jsonl"), Store(folder / "store"), AttemptGraph(), [])
         run.journal.append("run_started", versions=config.versions)
         return run
@@ -77,7 +81,7 @@ class Run:
             raise RunError("this folder is no run: it has no run.json", location=Location(folder),
                            hint="give the folder that `kernelskill optimize` printed") from None
         except (ValidationError, UnicodeDecodeError) as error:
-            raise RunError(f"run.json cannot be read: {str(error).splitlines()[0]}", location=Location(folder / "run.json"),
+            raise RunError(f"run.json cannot be read: {_first_problem(error)}", location=Location(folder / "run.json"),
                            hint="the file was changed by hand; restore it or start a new run") from None
         run = cls(folder, config, Journal(folder / "journal.jsonl"), Store(folder / "store"), AttemptGraph(), [])
         run._replay_journal()
@@ -85,17 +89,25 @@ class Run:
 
     def _replay_journal(self) -> None:
         for event in self.journal.events():
-            data = event.data
-            if event.name == "start":
-                self.graph.add_start(data["digest"], self.evaluation(data["digest"]))
-            elif event.name == "decision":
-                self.decisions.append((data["round"], data["solution"], _decision(data["decision"], self.journal.path)))
-            elif event.name == "attempt":
-                attempt = Attempt.model_validate(data["attempt"])
-                evaluation = self.evaluation(attempt.child) if data["evaluated"] else None
-                self.graph.record(attempt.model_copy(update={"evaluation": evaluation}))
-            elif event.name == "run_finished":
-                self.stop_reason = data["stop_reason"]
+            try:
+                self._take(event)
+            except (ValidationError, KeyError) as error:
+                raise RunError(f"the journal's event '{event.name}' cannot be read: {_first_problem(error)}",
+                               location=Location(self.journal.path, event.line),
+                               hint="it was changed by hand or written by another version of kernelskill") from None
+
+    def _take(self, event: Event) -> None:
+        data = event.data
+        if event.name == "start":
+            self.graph.add_start(data["digest"], self.evaluation(data["digest"]))
+        elif event.name == "decision":
+            self.decisions.append((data["round"], data["solution"], _decision(data["decision"], self.journal.path)))
+        elif event.name == "attempt":
+            attempt = Attempt.model_validate(data["attempt"])
+            evaluation = self.evaluation(attempt.child) if data["evaluated"] else None
+            self.graph.record(attempt.model_copy(update={"evaluation": evaluation}))
+        elif event.name == "run_finished":
+            self.stop_reason = data["stop_reason"]
 
     def source(self, digest: str) -> str:
         """A solution's text."""
@@ -117,9 +129,10 @@ class Run:
 
     def keep_start(self, digest: str, evaluation: Evaluation) -> None:
         """The starting solution was evaluated."""
-        self.store.put(digest, evaluation.to_json(), EVALUATION)
+        self.store.put(digest, evaluation.to_json(), EVALUATION, replace=True)
         self.journal.append("start", digest=digest)
         self.graph.add_start(digest, evaluation)
+        self._write_best()
 
     def keep_decision(self, round_: int, solution: str, decision: Decision) -> None:
         """A decision was taken at a solution."""
@@ -134,10 +147,27 @@ class Run:
     def keep_attempt(self, attempt: Attempt) -> None:
         """An attempt ended."""
         if attempt.evaluation is not None:
-            self.store.put(attempt.child, attempt.evaluation.to_json(), EVALUATION)
+            self.store.put(attempt.child, attempt.evaluation.to_json(), EVALUATION, replace=True)
         self.journal.append("attempt", attempt=attempt.model_dump(mode="json", exclude={"evaluation"}),
                             evaluated=attempt.evaluation is not None)
         self.graph.record(attempt)
+        self._write_best()
+
+    def _write_best(self) -> None:
+        if self.graph.evaluation(self.graph.best).status is Status.PASSED:
+            (self.folder / BEST).write_text(self.source(self.graph.best), encoding="utf-8")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Nobody else goes on with the run meanwhile; raises RunError when somebody does."""
+        from filelock import FileLock, Timeout
+
+        try:
+            with FileLock(self.folder / ".lock", timeout=0):
+                yield
+        except Timeout:
+            raise RunError("another process is working on this run", location=Location(self.folder),
+                           hint="wait until it is done, or end it") from None
 
     def finish(self, stop_reason: str) -> None:
         """The run is over."""
@@ -162,6 +192,19 @@ def _decision(data: Mapping[str, Any], journal: Path) -> Decision:
     return Decision.model_validate(data)
 
 
+def _first_problem(error: Exception) -> str:
+    """`field: what is wrong`, of the first of pydantic's problems."""
+    if isinstance(error, ValidationError):
+        detail = error.errors()[0]
+        return f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}"
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
+
+
+def _cut_short(folder: Path) -> bool:
+    """A kill while a run was being created left nothing but a copy of the task: the folder may be used again."""
+    return {path.name for path in folder.iterdir()} <= {"task", "run.json.new"}
+
+
 def _copy_task(source: Path, target: Path) -> None:
     """A copy makes the run self-contained: later edits of the task cannot change what was recorded."""
     if source.is_file():
@@ -172,4 +215,4 @@ def _copy_task(source: Path, target: Path) -> None:
     if size > MAX_TASK_BYTES:
         raise RunError(f"the task folder holds {size / 2**20:.0f} MiB; a run keeps a copy of it and takes at most "
                        f"{MAX_TASK_BYTES // 2**20} MiB", location=Location(source), hint="move data out of the task's folder")
-    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", ".git"))
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", ".git"), dirs_exist_ok=True)

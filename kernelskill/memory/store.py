@@ -1,4 +1,4 @@
-"""Content-addressed files: a solution or an evaluation is stored once, under the digest of what it says."""
+"""Solutions and their evaluations as files under the digest of the solution. Writing is atomic."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _squeezed(text: str) -> str:
 
 
 class Store:
-    """A folder of immutable texts by digest."""
+    """A folder of texts by digest."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -64,10 +64,13 @@ class Store:
         """Where an object lies."""
         return self.folder / f"{digest}{suffix}"
 
-    def put(self, digest: str, text: str, suffix: str) -> Path:
-        """Write once, atomically; an existing object stays as it is."""
+    def put(self, digest: str, text: str, suffix: str, *, replace: bool = False) -> Path:
+        """Write atomically; an existing object stays as it is unless it is to be replaced.
+
+        A solution is what its digest says. An evaluation that a kill kept out of the journal is made again and may differ.
+        """
         target = self.path(digest, suffix)
-        if not target.exists():
+        if replace or not target.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
             handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=".new-")
             with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rich.markup import escape
+
 from evaluator.types import Evaluation, Status
 from kernelskill.agents.diagnoser import diagnose
 from kernelskill.memory.run import Run
@@ -39,9 +41,10 @@ class Progress(Silent):
         self.run = run
         config = run.config
         where = "simulated, times are modelled" if config.mode == "sim" else "measured"
-        self.console.print(f"[bold]{config.task}[/bold] on {config.device.name} ({config.device.arch}; {where}), "
-                           f"writer {config.writer}, at most {config.rounds} rounds")
-        self.console.print(f"run folder {run.folder}", style="dim")
+        device = f"{escape(config.device.name)} ({config.device.arch}; {where})"
+        self.console.print(f"[bold]{escape(config.task)}[/bold] on {device}, writer {escape(config.writer)}, "
+                           f"at most {config.rounds} rounds")
+        self.console.print(f"run folder {run.folder}", style="dim", markup=False)
         if run.graph.start:
             self.console.print(f"going on after {len(run.graph.attempts)} rounds", style="dim")
 
@@ -50,7 +53,7 @@ class Progress(Silent):
         if evaluation.status is Status.PASSED:
             self.console.print(f"start     [green]{evaluation.status.value}[/green]  {self._time(evaluation)}")
         else:
-            self.console.print(f"start     [red]{evaluation.status.value}[/red]  {diagnose(evaluation)}", markup=True)
+            self.console.print(f"start     [red]{evaluation.status.value}[/red]  {escape(diagnose(evaluation))}")
 
     def decided(self, round_: int, decision: Decision, method: MethodApplication | None) -> None:
         """What was chosen and why."""
@@ -75,6 +78,6 @@ class Progress(Silent):
     @staticmethod
     def _time(evaluation: Evaluation) -> str:
         if evaluation.time is None:
-            return f"no time: {evaluation.time_unavailable}"
+            return f"no time: {escape(evaluation.time_unavailable)}"
         limiter = f", {evaluation.time.limiter} dominates" if evaluation.time.limiter else ""
         return f"{time_text(evaluation.time.time_us)} {evaluation.time.provenance}{limiter}"

@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from evaluator.types import Status
-from kernelskill.memory.run import Run
+from kernelskill.memory.run import BEST, Run
 from kernelskill.report.console import ratio_text, result_console, time_text
 
 
@@ -31,16 +31,8 @@ def report_of(run: Run) -> dict[str, Any]:
         "device": run.config.device.name,
         "simulated": run.config.mode == "sim",
         "stop_reason": run.stop_reason,
-        "solution": str(run.folder / "best.py") if best and best.status is Status.PASSED else None,
+        "solution": str(run.folder / BEST) if best and best.status is Status.PASSED else None,
     }
-
-
-def finish_report(run: Run) -> dict[str, Any]:
-    """Write `best.py` and return the report."""
-    report = report_of(run)
-    if report["solution"]:
-        (run.folder / "best.py").write_text(run.source(run.graph.best), encoding="utf-8")
-    return report
 
 
 def attempt_rows(run: Run) -> list[dict[str, Any]]:
@@ -68,13 +60,17 @@ def print_summary(run: Run, report: dict[str, Any]) -> None:
     """The end of `optimize`."""
     console = result_console()
     if not report["solution"]:
-        console.print(f"[red]not solved[/red]: the starting solution is {report['status']}; run folder {escape(report['run'])}")
+        console.print(f"[red]not solved[/red]: the starting solution is {report['status']}; all of it: kernelskill evaluate "
+                      f"{escape(str(run.source_path(run.graph.start)))} --task {escape(report['task'])}")
         return
+    rounds = f"{report['rounds']} round{'' if report['rounds'] == 1 else 's'}"
     console.print(
         f"[bold]{ratio_text(report['speedup'])}[/bold] {report['time_provenance'] or 'without a time'}: "
         f"{time_text(report['start_time_us'])} → {time_text(report['best_time_us'])} "
-        f"after {report['rounds']} rounds ({report['stop_reason']})"
+        f"after {rounds} ({report['stop_reason'] or 'not finished'})"
     )
+    if not report["stop_reason"]:
+        console.print(f"go on     kernelskill optimize --resume {escape(report['run'])}")
     console.print("methods   " + (" → ".join(report["methods"]) or "none helped"))
     needs = "cupy and torch" if "import torch" in run.source(run.graph.best) else "cupy alone"
     console.print(f"solution  {escape(report['solution'])}   (needs {needs})")
@@ -101,14 +97,14 @@ def print_run(run: Run) -> None:
 def _node_label(run: Run, digest: str) -> str:
     evaluation = run.graph.evaluation(digest)
     made_by = next((str(a.method) for a in run.graph.attempts if a.child == digest), "start")
-    best = "  ← best" if digest == run.graph.best else ""
+    best = "  ← best" if digest == run.graph.best and evaluation.status is Status.PASSED else ""
     return f"{digest[:8]} {made_by}  {evaluation.status.value} {time_text(run.graph.time_us(digest))}{best}"
 
 
 def _attempt_table(run: Run) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("round", "method", "outcome", "time", "gain", "speedup", "note"):
-        table.add_column(name, justify="right" if name in ("time", "gain", "speedup") else "left")
+        table.add_column(name, justify="right" if name in ("time", "gain", "speedup") else "left", overflow="fold")
     for row in attempt_rows(run):
         params = " ".join(f"{k}={v}" for k, v in sorted(row["params"].items()))
         table.add_row(

@@ -8,6 +8,10 @@ from typing import Protocol
 
 from kernelskill.model import Fact, MethodApplication, Task
 
+BEYOND = ("the templates cover element-wise chains, row reductions, transposition and matrix products; other code needs a "
+          "model as the writer, which this version does not have yet")
+"""What to say, as a hint, of a task or solution that the built-in writer cannot handle."""
+
 
 @dataclass(frozen=True)
 class WriteRequest:
@@ -18,7 +22,7 @@ class WriteRequest:
     parent_source: str
     facts: Mapping[str, Fact]
     history: tuple[str, ...]
-    """One line for each earlier attempt of the run, oldest first."""
+    """One line for each earlier attempt from this very solution, oldest first."""
 
 
 class CodeWriter(Protocol):

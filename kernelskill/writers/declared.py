@@ -14,7 +14,7 @@ from kernelskill.writers.template import expression as ex
 from kernelskill.writers.template.rowops import ROW_OPS
 from kernelskill.writers.verify import compare
 
-HINT = "correct family, operation or arguments in the task file, or configure a model as the code writer"
+HINT = "correct family, operation or arguments in the task file, or leave them out"
 
 
 def verify_declared(task: Task) -> None:

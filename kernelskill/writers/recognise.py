@@ -15,6 +15,7 @@ from typing import Any
 from evaluator.kernelbench_module import load_module
 from kernelskill.errors import Location, WriterError
 from kernelskill.model import Task
+from kernelskill.writers.base import BEYOND
 from kernelskill.writers.template import expression as ex
 from kernelskill.writers.template.elementwise import make_problem
 from kernelskill.writers.template.host import safe_name
@@ -23,8 +24,6 @@ from kernelskill.writers.template.module import TorchModule
 from kernelskill.writers.template.names import kernel_name
 from kernelskill.writers.template.row_reduction import RowReductionProblem
 from kernelskill.writers.torch_terms import Leaf, Product, RowOperation, Term, of_leaf
-
-HINT = "configure a model as the code writer for this task"
 
 
 @dataclass(frozen=True)
@@ -77,16 +76,16 @@ def _trace(model: Any, inputs: list[Any], path: Path) -> tuple[Term, tuple[Leaf,
     try:
         graph = fx.symbolic_trace(model).graph
     except Exception as error:
-        raise WriterError(f"torch.fx cannot trace Model.forward: {error}", location=Location(path), hint=HINT) from error
+        raise WriterError(f"torch.fx cannot trace Model.forward: {error}", location=Location(path), hint=BEYOND) from error
     walker = _Walker(model, [tuple(x.shape) for x in inputs])
     for node in graph.nodes:
         try:
             walker.step(node)
         except WriterError as error:
             message = f"node '{node.name}' of Model.forward: {error.message}"
-            raise WriterError(message, location=Location(path), hint=HINT) from error
+            raise WriterError(message, location=Location(path), hint=BEYOND) from error
     if not isinstance(walker.output, Term):
-        raise WriterError("Model.forward returns something other than one tensor", location=Location(path), hint=HINT)
+        raise WriterError("Model.forward returns something other than one tensor", location=Location(path), hint=BEYOND)
     return walker.output, tuple(walker.arguments)
 
 
@@ -184,7 +183,7 @@ def _imports(path: Path, tree: ast.Module, init: ast.FunctionDef) -> tuple[str, 
             used -= bound
     if used:
         raise WriterError(f"Model.__init__ uses {', '.join(sorted(used))} of the file, which a solution cannot import",
-                          location=Location(path, init.lineno), hint=HINT)
+                          location=Location(path, init.lineno), hint=BEYOND)
     return tuple(lines)
 
 
@@ -199,9 +198,9 @@ def _problem(task: Task, term: Term, arguments: tuple[Leaf, ...], torch_module: 
 
 def _row_problem(task: Task, term: Term, root: RowOperation, torch_module: TorchModule) -> RowReductionProblem:
     if term.expression != ex.Name("acc"):
-        raise WriterError(f"operations after {root.operation} are not known: the row templates end with it", hint=HINT)
+        raise WriterError(f"operations after {root.operation} are not known: the row templates end with it", hint=BEYOND)
     if root.operation == "norm":
-        raise WriterError("a norm on its own is not known: the templates know x / norm(x)", hint=HINT)
+        raise WriterError("a norm on its own is not known: the templates know x / norm(x)", hint=BEYOND)
     x, per_element = root.input.name, root.operation not in ("sum", "mean", "max", "min")
     cols = 1
     for extent in root.input.shape[-root.axes :]:
@@ -223,7 +222,7 @@ def _matmul_problem(task: Task, term: Term, root: Product, torch_module: TorchMo
     for leaf in term.leaves:
         kind = {(n,): "n", (1, n): "n", (1,): "1", (): "1", (m, n): "m, n"}.get(leaf.shape)
         if kind is None:
-            raise WriterError(f"'{leaf.name}' of shape {list(leaf.shape)} after a matrix product is not known", hint=HINT)
+            raise WriterError(f"'{leaf.name}' of shape {list(leaf.shape)} after a matrix product is not known", hint=BEYOND)
         shapes.append((leaf.name, kind))
     if root.linear:
         sizes: tuple[str, ...] = (f"k = {a}.shape[-1]", f"m = {a}.numel() // k", f"n = {b}.shape[0]")
@@ -238,7 +237,7 @@ def _matmul_problem(task: Task, term: Term, root: Product, torch_module: TorchMo
 def _elementwise_problem(task: Task, term: Term, torch_module: TorchModule) -> Any:
     rank = max((len(leaf.shape) for leaf in term.leaves), default=0)
     if rank == 0:
-        raise WriterError("Model.forward computes from no tensor with axes", hint=HINT)
+        raise WriterError("Model.forward computes from no tensor with axes", hint=BEYOND)
     padded = {leaf: (1,) * (rank - len(leaf.shape)) + leaf.shape for leaf in term.leaves}
     extents = [max(shape[axis] for shape in padded.values()) for axis in range(rank)]
     dims = tuple(f"d{axis}" for axis in range(rank))

@@ -9,11 +9,11 @@ import numpy as np
 from evaluator.kernelbench_module import load_module
 from kernelskill.errors import Location, WriterError
 from kernelskill.model import Task
+from kernelskill.writers.base import BEYOND
 from kernelskill.writers.template import expression as ex
 from kernelskill.writers.template.rowops import ROW_OPS
 from kernelskill.writers.torch_terms import Leaf, Product, RowOperation, Term
 
-HINT = "configure a model as the code writer for this task"
 RTOL, ATOL = 1e-3, 1e-4
 """The reference runs in float32 in its own order; a different operation is off by far more."""
 
@@ -33,7 +33,7 @@ def verify(task: Task, term: Term, arguments: tuple[Leaf, ...]) -> None:
         compare(evaluate(term, values), expected, f"Model of {task.name} at sizes {sizes}", task)
 
 
-def compare(got: Any, expected: Any, what: str, task: Task, hint: str = HINT) -> None:
+def compare(got: Any, expected: Any, what: str, task: Task, hint: str = BEYOND) -> None:
     """Raises WriterError when the recognised operation's result differs from the reference's."""
     got, expected = np.asarray(got), np.asarray(expected)
     if got.shape != expected.shape or not np.allclose(got, expected, RTOL, ATOL, equal_nan=True):

@@ -92,7 +92,7 @@ def test_a_finished_run_is_not_run_again(kernelskill, finished):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["optimize"], "give a TASK, or --resume RUN"),
+        (["optimize"], "give either a TASK, or --resume RUN"),
         (["optimize", "examples/row_sum", "--arch", "sm_10"], "no device card for architecture 'sm_10'"),
         (["optimize", "examples/row_sum", "--writer", "nobody"], "no writer is called 'nobody'"),
         (["optimize", "examples/row_sum", "--device", "cuda"], "no NVIDIA GPU"),

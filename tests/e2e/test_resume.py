@@ -73,3 +73,15 @@ def test_interrupting_says_how_to_go_on(tmp_path):
     assert process.returncode == 130
     assert f"--resume {folder}" in err
     assert "Traceback" not in err
+
+
+def test_two_processes_do_not_work_on_one_run(kernelskill, tmp_path):
+    folder = tmp_path / "run"
+    call = [sys.executable, "-m", "kernelskill", "optimize", TASK, "--device", "sim", "--rounds", "2", "--out", str(folder)]
+    process = subprocess.Popen(call, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    journal = folder / "journal.jsonl"
+    while not (journal.exists() and journal.read_bytes().count(b"\n") >= 2):
+        time.sleep(0.005)
+    assert "another process is working on this run" in kernelskill("optimize", "--resume", folder, expect=2).err
+    assert process.wait() == 0
+    assert [row["round"] for row in kernelskill("show", folder, "--json").json["attempts"]] == [1, 2]

@@ -70,7 +70,7 @@ def _convert(node: ast.AST, text: str) -> Expression:
     known = ", ".join(name for name, function in FUNCTIONS.items() if not function.inline or name == "where")
     raise WriterError(
         f"'{ast.unparse(node)}' in the operation '{text}' is not something the templates can write",
-        hint=f"use + - * / comparisons and the functions {known}; or configure a model as the code writer",
+        hint=f"use + - * / comparisons and the functions {known}",
     )
 
 

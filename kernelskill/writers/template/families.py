@@ -7,6 +7,7 @@ from typing import Any
 
 from kernelskill.errors import WriterError
 from kernelskill.model import Task
+from kernelskill.writers.base import BEYOND
 from kernelskill.writers.template import elementwise, matmul, matmul_code, row_code, row_reduction, transpose
 from kernelskill.writers.template.family import Family
 
@@ -35,7 +36,7 @@ def describe(task: Task) -> tuple[Task, Family[Any, Any], Any]:
         declared = f"family '{task.family}'" if task.family else "no family"
         raise WriterError(
             f"task '{task.name}' declares {declared}; the templates know {', '.join(FAMILIES)}",
-            hint="declare the family and operation in the task file, or configure a model as the code writer",
+            hint=f"declare family and operation in the task file; {BEYOND}",
         )
     from kernelskill.writers.declared import verify_declared
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from kernelskill.errors import WriterError
 from kernelskill.model import Task
+from kernelskill.writers.base import BEYOND
 from kernelskill.writers.template.family import Step, check
 from kernelskill.writers.template.module import TorchModule
 from kernelskill.writers.template.names import kernel_name, run_inputs, size_value
@@ -74,7 +75,7 @@ def problem(task: Task) -> RowReductionProblem:
     arguments = task.arguments
     if task.operation not in ROW_OPS:
         raise WriterError(f"row reduction '{task.operation}' is not one the templates know: {', '.join(ROW_OPS)}",
-                          hint="configure a model as the code writer")
+                          hint=BEYOND)
     op = ROW_OPS[task.operation]
     weights = [arguments[role] for role in ("weight", "bias") if role in arguments]
     if weights and not op.weighted:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
-from kernelskill.errors import WriterError
+from kernelskill.errors import KernelSkillError, WriterError
 from kernelskill.model import MethodApplication, Task
-from kernelskill.writers.base import WriteRequest
+from kernelskill.writers.base import BEYOND, WriteRequest
+from kernelskill.writers.task_code import raised_by_task
 from kernelskill.writers.template import planline
 from kernelskill.writers.template.families import FAMILIES, describe
 from kernelskill.writers.template.family import Family, Illegal, Step, plan_from, plan_values
 from kernelskill.writers.template.module import module_text
-
-NO_MODEL = "configure a model as the code writer for this task"
 
 
 class TemplateWriter:
@@ -46,7 +46,7 @@ class TemplateWriter:
         line = planline.find(source)
         if line is None:
             if source.strip() != task.start_source.strip():
-                raise WriterError("the solution has no plan line: another writer wrote it", hint=NO_MODEL)
+                raise WriterError("the solution has no plan line: another writer wrote it", hint=BEYOND)
             return family.naive(problem, source), ()
         if line.family != family.name:
             raise WriterError(f"the solution's plan is of family '{line.family}', the task's family is '{family.name}'")
@@ -56,7 +56,7 @@ class TemplateWriter:
             raise WriterError(f"the solution's plan line does not fit this version's templates: {error}") from error
         if self.render(task, plan, line.methods) != source:
             raise WriterError("the solution was changed after the template writer wrote it, so its plan no longer describes it",
-                              hint="go on from an unchanged solution, or " + NO_MODEL)
+                              hint="go on from an unchanged solution")
         return plan, line.methods
 
     def applicable(
@@ -110,7 +110,12 @@ class TemplateWriter:
     def _describe(self, task: Task) -> tuple[Task, Family[Any, Any], Any]:
         """Recognising runs the reference on small inputs, so it is done once a task file."""
         if task.spec.path not in self._known:
-            self._known[task.spec.path] = describe(task)
+            try:
+                self._known[task.spec.path] = describe(task)
+            except KernelSkillError:
+                raise
+            except Exception as error:  # the reference is the user's code: whatever it raises is told with its place
+                raise raised_by_task(error, Path(task.spec.path)) from error
         return self._known[task.spec.path]
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from evaluator.types import Environment, Evaluation, Status, TimeEstimate
 from kernelskill.memory.attempts import AttemptGraph
-from kernelskill.memory.history import digest_lines, history_facts
+from kernelskill.memory.history import history_facts, history_lines
 from kernelskill.model import Attempt, MethodApplication
 from kernelskill.vocabulary import lookup
 
@@ -91,5 +91,5 @@ def test_every_history_fact_is_in_the_vocabulary(graph):
     assert all(lookup(name) for name in history_facts(graph, "c", 6, 15, ["tiling"]))
 
 
-def test_the_writers_digest_names_method_outcome_and_gain(graph):
-    assert digest_lines(graph, "a")[0] == "unrolling: regressed, 0.50x"
+def test_the_writers_history_names_method_outcome_and_gain(graph):
+    assert history_lines(graph, "a")[0] == "unrolling: regressed, 0.50x"
