@@ -1,8 +1,8 @@
 """Method cards: what an optimisation is, when it may be used, and what the code must show afterwards.
 
-A card is `knowledge/methods/<id>.md`: YAML front matter (the fields of `MethodCard`), then a body that a code writer is
-given, ending in a worked example (```cuda before, ```cuda after). `broken_promises` compares the facts of a solution
-with the facts of its parent, so that code that did something else is recognised whoever wrote it.
+A card is `knowledge/methods/<id>.md`: YAML front matter (the fields of `MethodCard`), then a body that a code writer is given,
+ending in a worked example (```cuda before, ```cuda after; ```python for what the host does). `broken_promises` compares
+the facts of a solution with the facts of its parent, so that code that did something else is recognised whoever wrote it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from kernelskill.errors import Location, MethodError
 from kernelskill.model import Fact, Value
 from kernelskill.vocabulary import lookup
 
-Family = Literal["elementwise", "row_reduction", "transpose", "matmul"]
+Family = Literal["elementwise", "row_reduction", "transpose", "matmul", "full_reduction", "scan", "histogram", "stencil",
+                 "convolution", "gather_scatter"]
+"""Kinds of kernels a method is for. The first four can be declared by a task; the others are foreign kernels."""
 Operator = Literal["==", "!=", "<", "<=", ">", ">=", "in", "not_in"]
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
@@ -31,7 +33,7 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 WORDS = {"==": "equal to", "!=": "different from", "<": "below", "<=": "at most", ">": "above", ">=": "at least",
          "in": "one of", "not_in": "none of"}
 FRONT_MATTER = re.compile(r"\A---\n(.*?\n)---\n", re.DOTALL)
-FENCE = re.compile(r"^```cuda (before|after)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+FENCE = re.compile(r"^```(cuda|python) (before|after)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LAUNCH = re.compile(r"^// launch: (\w+) grid=(\S+) block=(\S+) args=(\S+)$", re.MULTILINE)
 KIND_TYPES: dict[str, tuple[type, ...]] = {"number": (int, float), "bool": (bool,), "text": (str,)}
 
@@ -132,6 +134,11 @@ class ExampleData(Frozen):
     """Every output element must be written by both sides."""
     scratch: dict[str, tuple[str | int, ...]] = Field(default_factory=dict)
     rtol: float = 1e-5
+    integers: dict[str, int] = Field(default_factory=dict)
+    """Inputs that are int32 instead, each with the number of values it takes (from 0)."""
+    arch: str = "sm_90"
+    unsupported: str = ""
+    """What the simulator cannot execute of the `after` side; it is only compiled then. Empty: both sides run and agree."""
 
 
 class ExampleLaunch(Frozen):
@@ -144,8 +151,9 @@ class ExampleLaunch(Frozen):
 
 
 class ExampleSide(Frozen):
-    """One side of a worked example: complete CUDA C and its launches in order."""
+    """One side of a worked example: complete CUDA C and its launches in order, or a Python module with `run(inputs...)`."""
 
+    language: Literal["cuda", "python"]
     source: str
     launches: tuple[ExampleLaunch, ...]
 
@@ -177,7 +185,8 @@ class MethodCard(Frozen):
 
     def worked_example(self) -> dict[str, ExampleSide]:
         """`before` and `after`, as the body holds them."""
-        return {side: ExampleSide(source=text, launches=tuple(_launches(text))) for side, text in FENCE.findall(self.body)}
+        return {side: ExampleSide(language=language, source=text, launches=tuple(_launches(text)))
+                for language, side, text in FENCE.findall(self.body)}
 
 
 def _launches(source: str) -> Iterator[ExampleLaunch]:
@@ -243,7 +252,7 @@ def _check_body(card: MethodCard, path: Path) -> None:
     for side in ("before", "after"):
         if side not in example:
             raise MethodError(f"no ```cuda {side} block", location=Location(path), hint="see knowledge/README.md")
-        if not example[side].launches:
+        if example[side].language == "cuda" and not example[side].launches:
             raise MethodError(f"the `{side}` example has no `// launch:` line", location=Location(path),
                               hint="// launch: KERNEL grid=EXPR[,EXPR] block=EXPR[,EXPR] args=NAME,…")
     names = {*card.example.sizes, *card.example.inputs, *card.example.outputs, *card.example.scratch}

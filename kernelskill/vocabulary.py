@@ -44,7 +44,7 @@ def _table(group: str, rows: str) -> Iterator[tuple[str, FactSpec]]:
 
 TASK = """
 task_kind | text:native,kernelbench | | task | form of the task file
-task_family | text | | task | elementwise, row_reduction, transpose, matmul; absent when not recognised
+task_family | text | | task | elementwise, row_reduction, transpose, matmul; absent when not recognised (a foreign kernel)
 task_operation | text | | task | operation within the family, e.g. softmax
 task_dtype | text | | task | dtype of the first floating-point input, e.g. float32
 task_bytes | number | B | task | inputs read once plus outputs written once
@@ -54,6 +54,8 @@ task_output_elements | number | elements | task | elements over all outputs
 task_reduction_length | number | elements | task | elements reduced into one output (row length; K of a matmul)
 task_row_count | number | rows | task | independent rows (row reductions)
 task_allows_tf32 | bool | | task | the task permits tensor-core products with TF32 inputs
+task_allows_library | bool | | task | the task permits calls of cuBLAS, torch or cupy operators that compute
+task_allows_half | bool | | task | the task permits fp16 or bf16 inputs of products and intermediate values
 """
 TIME = """
 time_us | number | us | modelled cuda_event | solution: time of one call at the full sizes | gpu__time_duration.avg
@@ -136,6 +138,9 @@ sass_atomics | number | instructions | sass | static ATOM/ATOMG/RED count, globa
 sass_mufu | number | instructions | sass | static MUFU count
 sass_ffma | number | instructions | sass | static FFMA count
 sass_tensor | number | instructions | sass | static HMMA/IMMA/HGMMA count
+sass_shared_atomics | number | instructions | sass | static ATOMS count (atomics on shared memory)
+sass_packed_math | number | instructions | sass | static HFMA2/HADD2/HMUL2 count (two half values an instruction)
+sass_integer_pct | number | % | sass | integer and address instructions (IMAD, IADD3, LEA, SHF, LOP3, I2F, F2I ...), of all static ones
 sass_local | number | instructions | sass | static LDL/STL count
 sass_instructions | number | instructions | sass | static instruction count without NOP
 """
@@ -166,6 +171,23 @@ reduction_loop | bool | | source | a loop over the reduction dimension accumulat
 threads_per_row | number | threads | source | threads that share one row of a row reduction, where the text shows it
 source_kernels | number | kernels | source | solution: __global__ functions
 library_calls | number | calls | source | solution: torch/cupy operators that compute, outside kernels
+uses_constant_memory | bool | | source | the kernel reads a __constant__ array
+uses_texture | bool | | source | tex1D, tex2D ... fetches
+uses_cache_hints | bool | | source | streaming or eviction hints: __ldcs, __stcs, __ldcg, createpolicy, L2::evict
+uses_prefetch | bool | | source | prefetch.global, __builtin_prefetch or ld with an L2 prefetch size
+uses_launch_bounds | bool | | source | the kernel carries __launch_bounds__ or __maxnreg__
+uses_warp_vote | bool | | source | __ballot_sync, __match_any_sync, __any_sync, __all_sync, __activemask
+uses_grid_sync | bool | | source | a barrier over the whole grid (cooperative groups)
+uses_clusters | bool | | source | thread-block clusters: __cluster_dims__ or this_cluster
+uses_bulk_copy | bool | | source | bulk copies by the tensor memory accelerator: cp.async.bulk, memcpy_async_tx, CUtensorMap
+uses_mbarrier | bool | | source | mbarrier or cuda::barrier, or named barriers between parts of a block
+uses_wgmma | bool | | source | warpgroup products (wgmma)
+uses_dependent_launch | bool | | source | griddepcontrol: starts before the kernel in front of it has ended
+modulo_operations | number | operators | source | % operators in the kernel's text whose divisor is no constant power of two
+indirect_access | bool | | source | a global index is itself loaded from global memory
+source_streams | number | streams | source | solution: CUDA streams it creates
+uses_graph | bool | | source | solution: captures its launches into a CUDA graph or replays one
+keeps_results | bool | | source | solution: keeps computed arrays between calls (module-level cache or lru_cache)
 loop_stride_columns | bool | | source | consecutive threads walk different rows (column-strided access), as the index expressions show
 """
 DEVICE = """
@@ -179,6 +201,24 @@ device_shared_bytes_per_block | number | B | device_card nvml | opt-in shared me
 device_shared_bytes_per_sm | number | B | device_card nvml | shared memory an SM
 device_registers_per_sm | number | registers | device_card nvml | register file
 device_max_threads_per_sm | number | threads | device_card nvml | resident threads
+"""
+NSIGHT = """
+nsight_bottleneck | text:dram,l2,l1,compute,latency,balanced | | ncu | what the rule SOLBottleneck names
+nsight_sol_bottleneck_speedup_pct | number | % | ncu | SOLBottleneck: estimated speedup
+nsight_high_pipe_utilization_speedup_pct | number | % | ncu | HighPipeUtilization: estimated local speedup of better used compute pipes
+nsight_fp_instructions_speedup_pct | number | % | ncu | FPInstructions: fused instead of separate multiply and add
+nsight_issue_slot_utilization_speedup_pct | number | % | ncu | IssueSlotUtilization: issue slots that stay empty
+nsight_cpi_stall_speedup_pct | number | % | ncu | CPIStall: the most frequent stall reason
+nsight_thread_divergence_speedup_pct | number | % | ncu | ThreadDivergence: lanes predicated off or not active
+nsight_memory_l2_compression_speedup_pct | number | % | ncu | MemoryL2Compression: compressible memory
+nsight_memory_cache_access_pattern_speedup_pct | number | % | ncu | MemoryCacheAccessPattern: bytes used of each sector
+nsight_uncoalesced_global_access_speedup_pct | number | % | ncu | UncoalescedGlobalAccess: excessive sectors of global accesses
+nsight_uncoalesced_shared_access_speedup_pct | number | % | ncu | UncoalescedSharedAccess: excessive wavefronts of shared accesses
+nsight_shared_memory_conflicts_speedup_pct | number | % | ncu | SharedMemoryConflicts: bank conflicts
+nsight_achieved_occupancy_speedup_pct | number | % | ncu | AchievedOccupancy: achieved below theoretical occupancy
+nsight_theoretical_occupancy_speedup_pct | number | % | ncu | TheoreticalOccupancy: resident warps below the hardware's maximum
+nsight_launch_configuration_speedup_pct | number | % | ncu | LaunchConfiguration: small grid or partly filled last wave
+nsight_workload_imbalance_speedup_pct | number | % | ncu | WorkloadImbalance: some units busy longer than others
 """
 HISTORY = """
 round | number | rounds | history | this round, 1-based
@@ -198,7 +238,7 @@ PER_METHOD_MEANING = {
     "last_gain": ("number", "ratio", "parent time / child time of the method's most recent passed attempt in this run", "history"),
 }
 GROUPS = {"task": TASK, "time": TIME, "memory": MEMORY, "resources": RESOURCES, "sass": SASS, "source": SOURCE,
-          "device": DEVICE, "history": HISTORY}
+          "device": DEVICE, "nsight": NSIGHT, "history": HISTORY}
 VOCABULARY: dict[str, FactSpec] = {name: spec for group, rows in GROUPS.items() for name, spec in _table(group, rows)}
 
 

@@ -40,7 +40,7 @@ def add_profile_facts(table: FactTable, evaluation: Evaluation, target: LaunchRe
     _add_geometry(table, target, device, resources)
     for name in sorted(target.counts.keys() - _NOT_FACTS):
         table.add(name, target.counts[name], count_provenance(name))
-    table.add("time_limiter", _limiter(target.terms_us), "modelled")
+    table.add("time_limiter", time_limiter(target.terms_us), "modelled")
     for name, word in target.text.items():
         table.add(name, word, count_provenance(name))
     if evaluation.environment.simulated:
@@ -94,7 +94,7 @@ def _add_times(table: FactTable, evaluation: Evaluation, target: LaunchRecord) -
         table.add("launch_overhead_pct", min(100.0, 100.0 * sum(overheads) / evaluation.time.time_us), "modelled")
 
 
-def _limiter(terms: Mapping[str, float]) -> str | None:
+def time_limiter(terms: Mapping[str, float]) -> str | None:
     """The dominating term; where that is the multiprocessor as a whole, the largest of its parts."""
     whole = {name: time for name, time in terms.items() if name in _WHOLE_DEVICE}
     parts = {name: time for name, time in terms.items() if name not in _WHOLE_DEVICE}

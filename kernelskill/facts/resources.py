@@ -28,9 +28,12 @@ COUNTS: dict[str, Matches] = {
     "sass_mufu": _opcode(r"MUFU\b"),
     "sass_ffma": _opcode(r"FFMA2?\b"),
     "sass_tensor": _opcode(r"(?:[A-Z]MMA|[A-Z]GMMA|UTC[A-Z]*MMA)\b"),
+    "sass_shared_atomics": _opcode(r"ATOMS\b"),
+    "sass_packed_math": _opcode(r"(?:HFMA2|HADD2|HMUL2|HMNMX2)\b"),
     "sass_local": _opcode(r"(?:LDL|STL)\b"),
     "sass_instructions": _opcode(r"(?!NOP\b)"),
 }
+_INTEGER = _opcode(r"(?:U?IMAD|U?IADD3?|VIADD|U?LEA|U?SHF|SHL|SHR|U?LOP3|U?ISETP|V?IMNMX|IABS|I2F|F2I|I2I|PRMT|SGXT|BMSK)\b")
 _WIDTH = re.compile(r"\.(U8|S8|U16|S16|64|128)\b")
 _WIDTH_BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 _WORD_BYTES = 4
@@ -49,6 +52,10 @@ def add_resource_facts(table: FactTable, resources: KernelResources) -> None:
 def _add_sass(table: FactTable, sass: Mapping[str, int]) -> None:
     for name, matches in COUNTS.items():
         table.add(name, sum(count for opcode, count in sass.items() if matches(opcode)), "sass")
+    total = sum(sass.values())
+    if total:
+        integer = sum(count for opcode, count in sass.items() if _INTEGER(opcode) and not opcode.startswith("IMAD.MOV"))
+        table.add("sass_integer_pct", 100.0 * integer / total, "sass")
     table.add("vector_load_bytes", _widest(sass, ("LDG", "LDGSTS")), "sass")
     table.add("vector_store_bytes", _widest(sass, ("STG",)), "sass")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from evaluator.types import LaunchRecord
 from kernelskill.facts.access_features import add_access_features
 from kernelskill.facts.global_access import GlobalAccesses
+from kernelskill.facts.hardware_features import add_hardware_features, add_host_features
 from kernelskill.facts.kernel_scope import KernelScope
 from kernelskill.facts.memory_features import add_memory_features
 from kernelskill.facts.reduction_features import add_reduction_features
@@ -30,6 +31,7 @@ def add_source_facts(table: FactTable, source: str, kernel: str, launch: LaunchR
     cuda = CudaText(solution.cuda)
     table.add("source_kernels", len(cuda.kernels), "source")
     table.add("library_calls", solution.library_calls, "source")
+    add_host_features(table, source)
     if table.value("block_threads") is None:
         table.add("block_threads", solution.block_threads, "source")
     if kernel.split("<", 1)[0].strip() in cuda.kernels:
@@ -45,3 +47,4 @@ def add_kernel_features(table: FactTable, cuda: CudaText, kernel: str, options: 
     add_memory_features(table, scope)
     add_access_features(table, scope, accesses, options, block)
     add_reduction_features(table, scope, accesses, block, family)
+    add_hardware_features(table, scope, accesses)

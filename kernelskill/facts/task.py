@@ -22,6 +22,8 @@ def add_task_facts(table: FactTable, task: Task, evaluation: Evaluation) -> None
     table.add("task_operation", task.operation or None, "task")
     table.add("task_dtype", input_dtype(Path(task.spec.path), task.spec.kind), "task")
     table.add("task_allows_tf32", "tf32" in task.allow, "task")
+    table.add("task_allows_library", task.spec.allow_library, "task")
+    table.add("task_allows_half", bool({"fp16", "bf16"} & task.allow), "task")
     for name, value in evaluation.task_facts.items():
         table.add(name, value, "task")
     table.add("task_flops", _evaluate(task, task.flops or _formula(task)), "task")

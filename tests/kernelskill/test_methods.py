@@ -3,14 +3,17 @@
 import ast
 import operator
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from evaluator.compile import compile_cuda
-from evaluator.simulator import interpreter
+from evaluator.simulator import interpreter, standin
 from kernelskill.errors import MethodError
-from kernelskill.methods import broken_promises, load_methods, unmet_preconditions
+from kernelskill.facts.device import load_device
+from kernelskill.facts.solution_source import read_solution
+from kernelskill.methods import Family, broken_promises, load_methods, unmet_preconditions
 from kernelskill.model import Fact
 
 FOLDER = Path(__file__).parents[2] / "knowledge" / "methods"
@@ -31,22 +34,28 @@ def number(text, sizes):
     return walk(ast.parse(str(text), mode="eval").body)
 
 
-def run_side(side, example, rng_seed=5):
-    """Outputs of one side of a worked example, run in the simulator with all checks; unwritten elements are NaN."""
+def make_arrays(example, rng_seed=5):
+    """Inputs (float32 normal, or int32 where the card says so); outputs and scratch full of NaN."""
     rng = np.random.default_rng(rng_seed)
     shape = {name: tuple(number(n, example.sizes) for n in dims)
              for name, dims in [*example.inputs.items(), *example.outputs.items(), *example.scratch.items()]}
-    arrays = {name: rng.standard_normal(shape[name], dtype=np.float32) for name in example.inputs}
-    arrays |= {name: np.full(shape[name], np.nan, np.float32) for name in [*example.outputs, *example.scratch]}
+    arrays = {name: rng.integers(0, example.integers[name], shape[name], dtype=np.int32) if name in example.integers
+              else rng.standard_normal(shape[name], dtype=np.float32) for name in example.inputs}
+    return arrays | {name: np.full(shape[name], np.nan, np.float32) for name in [*example.outputs, *example.scratch]}
+
+
+def run_cuda(side, example):
+    """Outputs of one side of a worked example, run in the simulator with all checks; unwritten elements are NaN."""
+    arrays = make_arrays(example)
     buffers = [interpreter.Buffer(a.ctypes.data, a.nbytes, name, name not in example.inputs) for name, a in arrays.items()]
-    module = interpreter.Module(compile_cuda(side.source).ptx)
+    module = interpreter.Module(compile_cuda(side.source, arch=example.arch).ptx)
     for launch in side.launches:
         parameters = module.parameters(launch.kernel)
         assert len(parameters) == len(launch.args)
         packed = bytearray(max(p.offset + p.size for p in parameters))
         for parameter, name in zip(parameters, launch.args, strict=True):
             value = arrays[name].ctypes.data if name in arrays else example.sizes[name]
-            assert parameter.is_pointer == (name in arrays), name
+            assert (parameter.size == 8) == (name in arrays), name
             packed[parameter.offset:parameter.offset + parameter.size] = value.to_bytes(parameter.size, "little")
         extent = [tuple((*(number(e, example.sizes) for e in part), 1, 1)[:3]) for part in (launch.grid, launch.block)]
         result = interpreter.run(module, launch.kernel, extent[0], extent[1], bytes(packed), buffers)
@@ -54,19 +63,78 @@ def run_side(side, example, rng_seed=5):
     return {name: arrays[name] for name in example.outputs}
 
 
+def run_python(side, example):
+    """The output of `run(inputs...)` on the simulated device; the second call's, which must not differ from the first's."""
+    session = standin.Session(device=load_device("h200"))
+    standin.install(session)
+    try:
+        import cupy
+
+        scope = {}
+        exec(compile(side.source, "worked example", "exec"), scope)
+        inputs = [cupy.asarray(a) for name, a in make_arrays(example).items() if name in example.inputs]
+        first, second = (scope["run"](*inputs).get() for _ in range(2))
+        np.testing.assert_array_equal(first, second)
+        assert [f.message for f in session.findings] == []
+        return {next(iter(example.outputs)): second}
+    finally:
+        standin.uninstall()
+
+
+def run_side(side, example):
+    return (run_cuda if side.language == "cuda" else run_python)(side, example)
+
+
 def test_the_cards_of_all_families_load():
-    assert len(CARDS) >= 17
+    assert len(CARDS) >= 45
     families = {family for card in CARDS.values() for family in card.families}
-    assert families == {"elementwise", "row_reduction", "transpose", "matmul"}
+    assert families == set(get_args(Family))
 
 
-@pytest.mark.parametrize("method", sorted(CARDS))
+RUNNABLE = sorted(name for name, card in CARDS.items() if not card.example.unsupported)
+COMPILED_ONLY = {"texture_path", "thread_block_clusters", "tma_copy", "warpgroup_mma", "cooperative_grid", "cuda_graph_replay"}
+
+
+@pytest.mark.parametrize("method", RUNNABLE)
 def test_both_sides_of_the_worked_example_agree(method):
     card = CARDS[method]
     sides = {name: run_side(side, card.example) for name, side in card.worked_example().items()}
     for name, before in sides["before"].items():
         assert np.isfinite(before).all(), f"{name}: not every element was written"
-        np.testing.assert_allclose(sides["after"][name], before, rtol=card.example.rtol, atol=1e-5, err_msg=name)
+        np.testing.assert_allclose(sides["after"][name], before, rtol=card.example.rtol, atol=card.example.rtol, err_msg=name)
+
+
+def test_only_named_cards_have_an_example_that_the_simulator_cannot_run():
+    assert {name for name, card in CARDS.items() if card.example.unsupported} == COMPILED_ONLY
+
+
+@pytest.mark.parametrize("method", sorted(COMPILED_ONLY))
+def test_what_the_simulator_cannot_run_compiles_and_is_refused_by_name(method):
+    """The `before` side runs; the `after` side compiles, and running it names what is not supported."""
+    example = CARDS[method].example
+    before, after = (CARDS[method].worked_example()[side] for side in ("before", "after"))
+    assert all(np.isfinite(array).any() for array in run_side(before, example).values())
+    if after.language == "cuda":
+        ptx = compile_cuda(after.source, arch=example.arch).ptx
+        with pytest.raises(interpreter.Unsupported):
+            run_entry(interpreter.Module(ptx))
+    else:
+        compile_cuda(read_solution(after.source).cuda)
+        with pytest.raises(Exception, match=r"begin_capture|Graph"):
+            run_python(after, example)
+
+
+def run_entry(module):
+    """Lowers the module's only kernel, which is where an unsupported instruction is refused."""
+    (kernel,) = module.entries
+    buffer = np.zeros(4096, np.float32)
+    parameters = module.parameters(kernel)
+    packed = bytearray(max(p.offset + p.size for p in parameters))
+    for p in parameters:
+        value = buffer.ctypes.data if p.size == 8 else 1
+        packed[p.offset:p.offset + p.size] = value.to_bytes(p.size, "little")
+    interpreter.run(module, kernel, (1, 1, 1), (32, 1, 1), bytes(packed),
+                    [interpreter.Buffer(buffer.ctypes.data, buffer.nbytes, "buffer", True)])
 
 
 @pytest.mark.parametrize("method", sorted(CARDS))
@@ -109,6 +177,25 @@ PROMISES = {
     "block_per_row_reduction": (
         {}, {"threads_per_row": 256, "reduction_style": "shared_tree"}, {"threads_per_row": 1, "reduction_style": "serial"},
         ["threads_per_row at least 64 (is 1)", "reduction_style one of shared_tree, warp_shuffle (is serial)"]),
+    "atomic_privatization": (
+        {"global_atomic_requests": 5000}, {"sass_shared_atomics": 2, "global_atomic_requests": 5000},
+        {"sass_shared_atomics": 0, "global_atomic_requests": 5000},
+        ["sass_shared_atomics at least 1 (is 0)", "global_atomic_requests below the parent's 5000 (is 5000)"]),
+    "persistent_kernel": ({"waves_per_sm": 12.0}, {"waves_per_sm": 1.0}, {"waves_per_sm": 6.0}, ["at most 1 (is 6)"]),
+    "split_k": ({"grid_blocks": 64}, {"grid_blocks": 256}, {"grid_blocks": 64}, ["grid_blocks above the parent's 64 (is 64)"]),
+    "tensor_cores": (
+        {}, {"sass_tensor": 8, "uses_tensor_cores": False}, {"sass_tensor": 0, "uses_tensor_cores": False},
+        ["sass_tensor at least 1 (is 0)"]),
+    "cuda_graph_replay": ({}, {"uses_graph": True}, {"uses_graph": False}, ["uses_graph equal to true (is false)"]),
+    "register_pressure_reduction": (
+        {"spill_bytes": 64, "sass_local": 8, "registers_per_thread": 255},
+        {"spill_bytes": 0, "sass_local": 0, "registers_per_thread": 255},
+        {"spill_bytes": 96, "sass_local": 8, "registers_per_thread": 255}, ["spill_bytes below the parent's 64 (is 96)"]),
+    "warp_uniform_branches": (
+        {"warp_execution_efficiency_pct": 50.0, "divergent_branch_pct": 30.0, "instructions_executed": 100},
+        {"warp_execution_efficiency_pct": 97.0, "divergent_branch_pct": 30.0, "instructions_executed": 100},
+        {"warp_execution_efficiency_pct": 50.0, "divergent_branch_pct": 30.0, "instructions_executed": 100},
+        ["warp_execution_efficiency_pct above the parent's 50 (is 50)"]),
     "double_buffering": (
         {}, {"uses_double_buffer": True}, {"uses_double_buffer": False, "uses_async_copy": False},
         ["uses_double_buffer equal to true (is false) or uses_async_copy equal to true (is false)"]),
@@ -155,7 +242,7 @@ BROKEN = {
                    "`block_threads` is a number, 'many' is not"),
     "value and parent": (GOOD.replace("parent: true}", "value: 3, parent: true}", 1), "give either `value` or `parent: true`"),
     "no promise": (GOOD.replace("promises:\n  - any:", "promises: []\nx:\n  - any:"), "promises"),
-    "unknown family": (GOOD.replace("transpose,", "convolution,"), "families.2: Input should be"),
+    "unknown family": (GOOD.replace("transpose,", "sorting,"), "families.2: Input should be"),
     "no after example": (GOOD.replace("```cuda after", "```cuda later"), "no ```cuda after block"),
     "no launch line": (GOOD.replace("// launch: scale grid=(n+127)", "// scale grid=(n+127)"),
                        "the `after` example has no `// launch:`"),

@@ -64,7 +64,7 @@ def test_why_not_and_the_nearest_change(kernelskill, recorded_run):
 def test_nearest_without_a_method_and_an_unknown_method(kernelskill, recorded_run):
     assert "--nearest needs --not METHOD" in kernelskill("why", recorded_run, "--nearest", expect=2).err
     error = kernelskill("why", recorded_run, "--not", "launch_tunning", expect=2).err
-    assert "did you mean launch_tuning?" in error
+    assert "did you mean launch_tuning" in error
 
 
 def test_whatif_other_facts(kernelskill, recorded_run):

@@ -1,0 +1,99 @@
+"""Exports of Nsight Compute as facts: a real one from an H200, and texts that are none."""
+
+from pathlib import Path
+
+import pytest
+
+from kernelskill.facts.nsight import (
+    KernelProfile,
+    NsightError,
+    RuleResult,
+    add_nsight_facts,
+    read_profiles,
+    rule_fact,
+    unknown_rules,
+)
+from kernelskill.facts.table import FactTable
+
+FOLDER = Path(__file__).parents[3] / "benchmarks" / "policy_corpus" / "nsight"
+NAME = "h200_naive_gemm_relu_softmax.ncu"
+RAW = (FOLDER / f"{NAME}-raw.csv").read_text(encoding="utf-8")
+DETAILS = (FOLDER / f"{NAME}-details.csv").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def launches():
+    return read_profiles(RAW, DETAILS)
+
+
+def facts_of(profile):
+    table = FactTable()
+    add_nsight_facts(table, profile)
+    return {name: fact.value for name, fact in table.facts().items()}
+
+
+def test_every_launch_is_read_with_its_shape(launches):
+    assert [(p.kernel, p.block, p.grid) for p in launches] == [
+        ("gemm", (16, 16, 1), (128, 128, 1)), ("relu", (256, 1, 1), (262144, 1, 1)), ("softmax", (256, 1, 1), (4096, 1, 1))]
+
+
+def test_metrics_become_facts_in_the_vocabularys_units(launches):
+    gemm = facts_of(launches[0])
+    assert gemm["kernel_time_us"] == pytest.approx(3180.5, abs=0.1)  # 3 180 510 ns
+    assert (gemm["dram_bytes"], gemm["grid_blocks"], gemm["block_threads"]) == (45348864, 16384, 256)
+    assert gemm["l1_throughput_pct"] == pytest.approx(97.74)
+    assert (gemm["blocks_per_sm"], gemm["occupancy_limiter"]) == (8, "registers")
+
+
+def test_nvidias_rules_become_facts(launches):
+    gemm, relu, softmax = map(facts_of, launches)
+    assert [f["nsight_bottleneck"] for f in (gemm, relu, softmax)] == ["l1", "latency", "latency"]
+    assert relu["nsight_achieved_occupancy_speedup_pct"] == pytest.approx(28.93)
+    assert softmax["nsight_launch_configuration_speedup_pct"] == 25
+    assert "nsight_launch_configuration_speedup_pct" not in gemm
+    assert unknown_rules(launches) == set()
+
+
+def test_all_facts_have_the_provenance_of_the_tool(launches):
+    table = FactTable()
+    add_nsight_facts(table, launches[0])
+    assert {fact.provenance for fact in table.facts().values()} == {"ncu"}
+
+
+def test_without_a_details_page_there_are_no_rule_facts():
+    assert not [name for p in read_profiles(RAW) for name in facts_of(p) if name.startswith("nsight_")]
+
+
+@pytest.mark.parametrize(("text", "word"), [
+    ("Memory is more heavily utilized than Compute: Look at ... to identify the L2 bottleneck.", "l2"),
+    ("... greater than 80.0% ... Start by analyzing DRAM in the Memory Workload Analysis section.", "dram"),
+    ("Compute is more heavily utilized than Memory: Look at ...", "compute"),
+    ("Compute and Memory are well-balanced: To reduce runtime ...", "balanced"),
+    ("This kernel grid is too small to fill the available resources on this device", "latency"),
+    ("something that a later version says", "")])
+def test_the_bottleneck_is_read_from_the_sentence(text, word):
+    assert KernelProfile("k", rules=[RuleResult("SOLBottleneck", text, None)]).bottleneck == word
+
+
+def test_of_two_estimates_of_one_rule_the_larger_counts():
+    profile = KernelProfile("k", rules=[RuleResult("CPIStall", "", 12.0), RuleResult("CPIStall", "", 31.0)])
+    assert facts_of(profile) == {"nsight_cpi_stall_speedup_pct": 31}
+
+
+def test_a_rule_that_the_vocabulary_does_not_know_is_named_and_adds_nothing():
+    profile = KernelProfile("k", rules=[RuleResult("BrandNewRule", "", 12.0)])
+    assert facts_of(profile) == {}
+    assert unknown_rules([profile]) == {"BrandNewRule"}
+    assert rule_fact("MemoryL2Compression") == "nsight_memory_l2_compression_speedup_pct"
+
+
+@pytest.mark.parametrize("text", ["", "==PROF== Connected\n==PROF== Disconnected\n", "a,b\n1,2\n"])
+def test_a_text_that_is_no_export_is_refused(text):
+    with pytest.raises(NsightError, match=r"(?s)no raw page .*ncu --csv --page raw"):
+        read_profiles(text)
+
+
+def test_an_export_without_a_row_of_units_is_read():
+    text = '"ID","Kernel Name","Block Size","Grid Size","dram__bytes.sum"\n"0","k","(32, 1, 1)","(2, 1, 1)","1,024"\n'
+    (only,) = read_profiles(text)
+    assert facts_of(only)["dram_bytes"] == 1024
