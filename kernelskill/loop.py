@@ -14,6 +14,7 @@ from kernelskill.agents.optimizer import Optimizer
 from kernelskill.errors import DecisionError, Location
 from kernelskill.memory.history import history_facts
 from kernelskill.memory.run import Run
+from kernelskill.methods import unmet_preconditions
 from kernelskill.model import Attempt, Decision, Fact, MethodApplication
 
 
@@ -113,9 +114,11 @@ class Loop:
         offers = self.offers(node)
         reviewed = self.optimizer.reviewer.facts(self.run.source(node), self.run.graph.evaluation(node))
         past = history_facts(self.run.graph, node, round_, self.run.config.rounds, self.optimizer.cards)
-        able = {name: Fact(name=name, value=method in offers, provenance="writer")
-                for method in self.optimizer.cards for name in [f"applicable.{method}"]}
-        return {**reviewed, **past, **able}
+        known = {**reviewed, **past}
+        able = {method: method in offers and not unmet_preconditions(card, known)
+                for method, card in self.optimizer.cards.items()}
+        return known | {name: Fact(name=name, value=value, provenance="writer")
+                        for method, value in able.items() for name in [f"applicable.{method}"]}
 
     def _undecided(self, error: DecisionError, round_: int, node: str, facts: Mapping[str, Fact]) -> DecisionError:
         """The run stays as it is, the facts are kept for whoever looks into it; the error names both."""

@@ -229,7 +229,7 @@ best_speedup | number | ratio | history | start time / best time so far
 last_outcome | text:none,improved,equal,regressed,failed,off_method,duplicate,not_written | | history | outcome of the previous attempt
 """
 PER_METHOD_MEANING = {
-    "applicable": ("bool", "", "the writer can apply the method to this solution", "writer"),
+    "applicable": ("bool", "", "the writer can apply the method to this solution, and no precondition of its card is false", "writer"),
     "applied": ("bool", "", "the method is on the path from the start to this solution", "history"),
     "repeats": ("number", "times", "times the method is on the path from the start to this solution", "history"),
     "tried_here": ("number", "attempts", "attempts with the method from this very solution", "history"),
