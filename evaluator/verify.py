@@ -29,6 +29,8 @@ from evaluator.types import Finding, KernelResources, Status, TaskSpec
 MORE_SIZES_DISTRIBUTIONS = 2
 """Beside `normal`, how many distributions the second and later check sizes get (in turns); the first gets all."""
 FINDINGS_LIMIT = 50
+FRESH_FLOAT, FRESH_INTEGER = 0xFF, 0xA5
+"""Bytes that the stand-in (and the spoiling of free memory on a GPU) fills fresh memory with."""
 
 
 @dataclass
@@ -119,7 +121,7 @@ def _judge(
     verdict = compare(expected, got, case)
     record.take(reply, task, runner.solution)
     if verdict:
-        return verdict
+        return replace(verdict, message=verdict.message + _strange_value(verdict, got, case, record.findings))
     if reply["modified"]:
         raise Ended(_input_modified(reply["modified"], case))
     return None
@@ -158,17 +160,33 @@ def _explained(verdict: Verdict, how: How, findings: Sequence[Finding]) -> Verdi
         "repeat": " The first call on the same inputs was right: the solution keeps state between calls, or has a race.",
         "refill": " The same buffers held other data before: an output cached by pointer or identity does this.",
     }.get(how, "")
-    seen = [finding for finding in findings if finding.kind not in ("library_call", "guard")]
+    seen = _symptoms(findings)
     if seen:
         hint += f" Seen on the way: {seen[0].kind} at line {seen[0].line}: {seen[0].message}."
-    elif verdict.status is Status.INCORRECT_NUMERICAL and _is_poison(verdict):
-        hint += " The element reads as fresh memory does in the simulator: it was probably never written."
     return Verdict(verdict.status, verdict.message + hint, verdict.mismatch)
 
 
-def _is_poison(verdict: Verdict) -> bool:
-    got = verdict.mismatch.got
-    return got is not None and math.isnan(got)
+def _symptoms(findings: Sequence[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.kind not in ("library_call", "guard")]
+
+
+def _strange_value(verdict: Verdict, got: Any, case: Case, findings: Sequence[Finding]) -> str:
+    """What the first wrong element says by itself: never written, or a NaN or infinity that the kernel computed."""
+    mismatch = verdict.mismatch
+    if verdict.status is not Status.INCORRECT_NUMERICAL or mismatch.index is None or mismatch.got is None:
+        return ""
+    leaf = dict(leaves(got, "out"))[mismatch.output]
+    fresh = {FRESH_FLOAT if leaf.is_float else FRESH_INTEGER}
+    if not _symptoms(findings) and set(np.asarray(leaf.values[mismatch.index]).tobytes()) == fresh:
+        return " The element holds the bits that fresh memory is filled with: it was probably never written."
+    if math.isfinite(mismatch.got):
+        return ""
+    if math.isnan(mismatch.got):
+        text = " This NaN was computed by the kernel (inf/inf, inf-inf, 0*inf, 0/0, or a NaN it read)"
+    else:
+        text = " This infinity was computed by the kernel (an overflow, or a division by zero)"
+    large = "; the inputs of this case are large: does an exp() or a sum overflow?" if case.distribution == "large" else "."
+    return text + large
 
 
 def _distributions(names: list[str], position: int) -> list[str]:

@@ -42,6 +42,30 @@ def test_off_by_one_tail_leaves_the_last_element_unwritten(bench):
     assert "never written" in evaluation.message
 
 
+def test_a_nan_that_the_kernel_computed_is_not_called_unwritten(bench):
+    body = """
+  __shared__ float sum;
+  if (t == 0) {
+    sum = 0.f;
+    for (int c = 0; c < cols; c++) sum += expf(row[c]);
+  }
+  __syncthreads();
+  for (int c = t; c < cols; c += 128) y[(long long)blockIdx.x * cols + c] = expf(row[c]) / sum;
+"""
+    evaluation = bench.evaluate(bench.native(SOFTMAX, ROW_SIZES), rowwise(body, outputs="cp.empty_like(x)"))
+    assert evaluation.status is Status.INCORRECT_NUMERICAL, evaluation.message
+    assert evaluation.mismatch.case.startswith("large") and "never written" not in evaluation.message
+    assert "computed by the kernel" in evaluation.message and "inputs of this case are large" in evaluation.message
+
+
+def test_an_unwritten_integer_is_recognised(bench):
+    next_number = SCALE.replace("standard_normal(n, dtype=np.float32)", "integers(1, 9, n, dtype=np.int32)")
+    next_number = next_number.replace("2 * x", "x")
+    solution = elementwise("if (i < n - 1) y[i] = x[i] + 1;").replace("const float* x, float* y", "const int* x, int* y")
+    evaluation = bench.evaluate(bench.native(next_number, VECTOR_SIZES), solution)
+    assert evaluation.mismatch.index == (4,) and "never written" in evaluation.message
+
+
 def test_missing_bounds_check_names_line_thread_and_buffer(bench):
     solution = elementwise("y[i] = 2.f * x[i] + 1.f;")
     evaluation = bench.evaluate(bench.native(SCALE, VECTOR_SIZES), solution)

@@ -18,7 +18,7 @@ from typing import Any
 
 from evaluator.simulator.standin.arrays import ndarray
 from evaluator.simulator.standin.cuda import NO_TIMING
-from evaluator.simulator.standin.memory import INTEGER_POISON
+from evaluator.simulator.standin.memory import INTEGER_POISON, NAN_POISON
 from evaluator.simulator.standin.session import is_library
 from evaluator.simulator.standin.state import registry, session
 from evaluator.simulator.standin.torch_memory import lend_storage, note_written
@@ -170,7 +170,11 @@ def _from_array(torch: Any, name: str, array: ndarray, kwargs: dict[str, Any]) -
 
 
 def _poison(tensor: Any) -> None:
-    tensor.fill_(float("nan") if tensor.is_floating_point() or tensor.is_complex() else INTEGER_POISON % 128)
+    if tensor.dtype is sys.modules["torch"].bool:
+        tensor.fill_(True)
+        return
+    raw = tensor.new_empty(0, dtype=sys.modules["torch"].uint8).set_(tensor.untyped_storage())
+    raw.fill_(NAN_POISON if tensor.is_floating_point() or tensor.is_complex() else INTEGER_POISON)
 
 
 class _Stream:
