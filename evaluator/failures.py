@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from evaluator.origins import origin_of
 from evaluator.types import Finding, Status
 
 LOG_CHARACTERS = 20_000
 FINDINGS = 50
 MESSAGE_CHARACTERS = 2_000
+CUDA_PLACE = re.compile(r"\.cu\((\d+)\)")
+"""As NVRTC names a line."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ def failure_of(error: BaseException, solution: str, seen: Sequence[Finding] = ()
 def _mapped(error: BaseException, solution: str) -> Failure:
     place = _place(error, solution)
     for cause in _chain(error):
-        failure = _recognised(cause, place)
+        failure = _recognised(cause, place, solution)
         if failure:
             return failure
     if isinstance(error, SyntaxError) and error.filename == solution:
@@ -68,21 +72,23 @@ def _mapped(error: BaseException, solution: str) -> Failure:
     return Failure(Status.RUNTIME_ERROR, place + _described(error), _trace(error))
 
 
-def _recognised(error: BaseException, place: str) -> Failure | None:
+def _recognised(error: BaseException, place: str, solution: str) -> Failure | None:
     """Errors of the compiler and the simulator. By name, so that real CuPy's and the simulator's are one case."""
     kind = type(error).__name__
     finding = getattr(error, "finding", None)
     if kind == "SimulatedError" and isinstance(finding, Finding):
         if "to read-only memory" in finding.message:  # only inputs are protected
             finding = finding.model_copy(update={"kind": "input_modified"})
-        status = Status.UNSUPPORTED if finding.kind == "unsupported" else Status.RUNTIME_ERROR
-        return Failure(status, place + _located(finding), findings=(finding,))
+        if finding.kind == "unsupported":
+            return Failure(Status.UNSUPPORTED, f"{summary(finding)}: {finding.message}", findings=(finding,))
+        return Failure(Status.RUNTIME_ERROR, summary(finding), findings=(finding,))
     if kind == "GuardError":
         log = str(getattr(error, "log", error))
         return Failure(Status.REJECTED, place + "the CUDA source or an option was refused: " + _first_error(log), log)
     if kind in ("CompileException", "CompileError"):
         log = str(getattr(error, "log", "") or error)
-        return Failure(Status.COMPILE_ERROR, place + "the CUDA source does not compile: " + _first_error(log), log)
+        first = _compile_error(error, log, solution)
+        return Failure(Status.COMPILE_ERROR, f"{place}the CUDA source does not compile: {first}", log)
     if kind == "Unsupported":
         line = getattr(error, "line", None)
         at = f" (CUDA line {line})" if line else ""
@@ -90,15 +96,24 @@ def _recognised(error: BaseException, place: str) -> Failure | None:
     return None
 
 
-def _located(finding: Finding) -> str:
-    where = []
-    if finding.line:
-        where.append(f"{finding.file}:{finding.line}" if finding.file else f"CUDA line {finding.line}")
-    if finding.kernel:
-        where.append(f"kernel {finding.kernel}")
-    if finding.block is not None and finding.thread is not None:
-        where.append(f"block {finding.block}, thread {finding.thread}")
-    return f"{finding.kind}: {finding.message}" + (f" ({', '.join(where)})" if where else "")
+def summary(finding: Finding) -> str:
+    """One short sentence on an error finding: kind, kernel and place. The finding itself holds the details."""
+    kernel = f" in kernel {finding.kernel}" if finding.kernel else ""
+    if finding.file and finding.line:
+        place = f" at {finding.file}:{finding.line}"
+    elif finding.origin:
+        place = f" at {finding.origin}"
+    else:
+        place = f" at line {finding.line} of the CUDA source" if finding.line else ""
+    return f"{finding.kind}{kernel}{place}"
+
+
+def _compile_error(error: BaseException, log: str, solution: str) -> str:
+    """The first error, and where its line stands in the solution."""
+    first = _first_error(log)
+    at = CUDA_PLACE.search(first)
+    origin = origin_of(str(getattr(error, "source", "")), int(at[1]), solution) if at else None
+    return f"{first}, which is {origin.place}: {origin.text}" if origin else first
 
 
 def _first_error(log: str) -> str:

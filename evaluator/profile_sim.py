@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluator.failures import Failure
+from evaluator.failures import Failure, summary
 from evaluator.inputs import TASK, Case
 from evaluator.oracle import Oracle, Problem
 from evaluator.runner import Ended, Runner
@@ -63,7 +63,7 @@ def profile(
     launches = [LaunchRecord.model_validate(launch) for launch in reply["launches"]]
     unwritten = unwritten_outputs(launches, reply["stored_bytes"], int(reply["kernels_write_bytes"]), oracle.spec.sizes)
     if unwritten is not None:
-        raise Ended(Failure(Status.RUNTIME_ERROR, f"{unwritten.kind}: {unwritten.message}", findings=(unwritten,)), reply)
+        raise Ended(Failure(Status.RUNTIME_ERROR, f"{summary(unwritten)} (at the full sizes)", findings=(unwritten,)), reply)
     estimate, facts = modelled_time(launches), task_sizes(problem, reply["outputs"])
     _refuse_library_calls(reply["library_calls"], runner.solution)
     suspicious = implausible_time(estimate, facts["task_bytes"], device, oracle.spec.sizes)

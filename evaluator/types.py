@@ -126,6 +126,10 @@ class Finding(Frozen):
     file: str | None = None
     line: int | None = None
     """Line of the CUDA source (1-based) or, with `file` set, of that Python file."""
+    origin: str | None = None
+    """Where that CUDA line stands in a file that the person has: `solution.py:41`, or `start.cu:12`."""
+    source: str | None = None
+    """The text of that line."""
     block: tuple[int, int, int] | None = None
     thread: tuple[int, int, int] | None = None
     sizes: dict[str, int] | None = None

@@ -17,7 +17,7 @@ import numpy as np
 
 from evaluator.comparison import Verdict, compare
 from evaluator.compile import Compiled
-from evaluator.failures import LOG_CHARACTERS, Failure
+from evaluator.failures import LOG_CHARACTERS, Failure, summary
 from evaluator.inputs import DISTRIBUTIONS, TASK, Case
 from evaluator.oracle import Oracle, Problem, Unjudgeable
 from evaluator.resources import kernel_resources
@@ -54,7 +54,7 @@ class Record:
         self.take_modules(reply)
         error = next((f for f in fresh if f.severity == "error"), None)
         if error:
-            raise Ended(Failure(Status.RUNTIME_ERROR, f"{error.kind}: {error.message}"))
+            raise Ended(Failure(Status.RUNTIME_ERROR, summary(error)))
 
 
     def take_modules(self, reply: Mapping[str, Any]) -> None:
@@ -133,7 +133,7 @@ def _input_modified(places: list[str], case: Case) -> Failure:
         "them, so write results to new arrays"
     )
     finding = Finding(kind="input_modified", message=message, sizes=case.sizes)
-    return Failure(Status.RUNTIME_ERROR, f"input_modified: {message} (on {case})", findings=(finding,))
+    return Failure(Status.RUNTIME_ERROR, f"input_modified: {places[0]} (on {case})", findings=(finding,))
 
 
 def _with_buffers(data: Mapping[str, Any], expected: Any) -> Any:
@@ -162,7 +162,7 @@ def _explained(verdict: Verdict, how: How, findings: Sequence[Finding]) -> Verdi
     }.get(how, "")
     seen = _symptoms(findings)
     if seen:
-        hint += f" Seen on the way: {seen[0].kind} at line {seen[0].line}: {seen[0].message}."
+        hint += f" Seen on the way: {summary(seen[0])}."
     return Verdict(verdict.status, verdict.message + hint, verdict.mismatch)
 
 

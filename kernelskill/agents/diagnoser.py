@@ -19,9 +19,16 @@ def describe_finding(finding: Finding) -> str:
     """`out_of_bounds in softmax, line 12, block (0,0,0) thread (5,0,0): ...`."""
     where = [f"in {finding.kernel}"] if finding.kernel else []
     if finding.line is not None:
-        where.append(f"{finding.file}:{finding.line}" if finding.file else f"line {finding.line}")
+        where.append(_line(finding))
     where += [f"{name} {value}" for name, value in (("block", finding.block), ("thread", finding.thread)) if value is not None]
-    return f"{finding.kind} {', '.join(where)}: {finding.message}"
+    code = f" | {finding.source}" if finding.source else ""
+    return f"{finding.kind} {', '.join(where)}: {finding.message}{code}"
+
+
+def _line(finding: Finding) -> str:
+    if finding.file:
+        return f"{finding.file}:{finding.line}"
+    return f"{finding.origin} (CUDA line {finding.line})" if finding.origin else f"line {finding.line}"
 
 
 def describe_mismatch(wrong: Mismatch) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from evaluator.origins import digest
 from kernelskill.tasks.expressions import Expression
 from kernelskill.tasks.kernel_arguments import Array
 from kernelskill.tasks.launch import Launch, Start, sizes_used
 
 _DEFAULT_SHARED_LIMIT = 48 * 1024
+_QUOTES = ('"""', "'''")
 _CEIL_DIV = '''
 
 def ceil_div(a, b):
@@ -25,17 +27,24 @@ def render_start(task: str, start: Start) -> str:
     handles = "\n".join(f'{_handle(kernel)} = MODULE.get_function("{kernel}")' for kernel in kernels)
     return (
         f'"""Starting solution of the task {task}: the kernels of {start.file}, launched as the task file says."""\n\n'
-        f"import cupy\nimport numpy as np\n\nSOURCE = {_literal(start.cuda)}\n\n"
+        f"import cupy\nimport numpy as np\n\n{_copied(start)}SOURCE = {_literal(start.cuda)}\n\n"
         f'MODULE = cupy.RawModule(code=SOURCE, options=("--std=c++17",){names})\n{handles}\n{helper}\n\n{body}'
     )
 
 
 def _literal(cuda: str) -> str:
-    """The CUDA text as a Python literal, readable where it can be."""
-    for quotes in ('"""', "'''"):
-        if quotes not in cuda and not cuda.endswith((quotes[0], "\\")):
-            return f"r{quotes}\n{cuda.strip(chr(10))}\n{quotes}"
-    return repr(cuda)
+    """The CUDA text as a Python literal, readable where it can be. Its line N is line N of the CUDA file."""
+    quotes = next((quotes for quotes in _QUOTES if quotes not in cuda), None)
+    return f"r{quotes}{_text(cuda)}{quotes}" if quotes else repr(_text(cuda))
+
+
+def _text(cuda: str) -> str:
+    return cuda.rstrip("\n") + "\n"
+
+
+def _copied(start: Start) -> str:
+    """The comment by which findings in the literal lead to the CUDA file."""
+    return f"# {start.file}, line by line (sha256 {digest(_text(start.cuda))}):\n"
 
 
 def _handle(kernel: str) -> str:

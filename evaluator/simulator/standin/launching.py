@@ -7,6 +7,7 @@ import struct
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from evaluator.origins import with_origin
 from evaluator.simulator import interpreter, time_model
 from evaluator.simulator.standin import stores
 from evaluator.simulator.standin.limits import LaunchShape
@@ -30,6 +31,8 @@ class Launch:
     resources: KernelResources
     shape: LaunchShape
     packed: bytes
+    code: str
+    """The CUDA source."""
     slots: tuple[Slot, ...]
     signature: Signature | None
 
@@ -46,6 +49,7 @@ def launch(request: Launch) -> None:
     except interpreter.Unsupported as refusal:
         finding = Finding(kind="unsupported", message=refusal.message + _launched(place), kernel=request.name,
                           line=refusal.line, sizes=session().sizes)
+        finding = with_origin(finding, request.code, session().solution_file)
         session().report(finding)
         raise SimulatedError(finding) from None
 
@@ -113,8 +117,9 @@ def _parameter_name(request: Launch, index: int) -> str:
 
 
 def _finding(raw: interpreter.RawFinding, request: Launch, place: Place | None) -> Finding:
-    return Finding(kind=raw.kind, message=raw.message + _launched(place), severity=raw.severity, kernel=request.name,
-                   line=raw.line, block=raw.block, thread=raw.thread, sizes=session().sizes)
+    finding = Finding(kind=raw.kind, message=raw.message + _launched(place), severity=raw.severity, kernel=request.name,
+                      line=raw.line, block=raw.block, thread=raw.thread, sizes=session().sizes)
+    return with_origin(finding, request.code, session().solution_file)
 
 
 def _launched(place: Place | None) -> str:

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from typing import Any, NoReturn
 
 from evaluator.compile import Compiled, CompileError, GuardError, compile_cuda
+from evaluator.origins import with_origin
 from evaluator.resources import kernel_resources, launch_name
 from evaluator.simulator import interpreter
 from evaluator.simulator.standin.launching import Launch, launch
@@ -105,7 +106,8 @@ class Function:
             session().report_call("launch_limit", why, kernel=self.name)
         slots, signature = self._parameters
         packed = pack(self.name, args, slots, signature)
-        launch(Launch(self._module.loaded, self._symbol, self.name, self._resources, shape, packed, slots, signature))
+        launch(Launch(self._module.loaded, self._symbol, self.name, self._resources, shape, packed,
+                      self._module.code, slots, signature))
 
 
 class RawModule:
@@ -136,7 +138,8 @@ class RawModule:
         except CompileError as error:
             session().compile_log = error.log
             if isinstance(error, GuardError):
-                session().report(Finding(kind="guard", message=error.log.strip(), line=error.line))
+                finding = Finding(kind="guard", message=error.log.strip(), line=error.line)
+                session().report(with_origin(finding, self.code, session().solution_file))
             raise CompileException(error.log, self.code, "kernel.cu", self.options) from None
         finally:
             session().compile_seconds += time.perf_counter() - started
@@ -157,7 +160,8 @@ class RawModule:
         try:
             return interpreter.Module(self.compiled.ptx)
         except interpreter.Unsupported as refused:
-            finding = Finding(kind="unsupported", message=refused.message, line=refused.line)
+            finding = with_origin(Finding(kind="unsupported", message=refused.message, line=refused.line), self.code,
+                                  session().solution_file)
             session().report(finding)
             raise SimulatedError(finding) from None
 

@@ -5,6 +5,7 @@ import ast
 import pytest
 from task_files import CUDA, TOML, check_failure, edited, write_folder
 
+from evaluator.origins import Origin, origin_of
 from kernelskill.tasks import load_task
 
 START_MISTAKES = [
@@ -212,6 +213,19 @@ def test_cuda_text_with_triple_quotes_survives(tmp_path):
     source = next(n for n in tree.body if isinstance(n, ast.Assign) and n.targets[0].id == "SOURCE")
     exec(compile(ast.Module([source], []), "solution", "exec"), names)
     assert str(names["SOURCE"]).strip() == cuda.strip()
+
+
+@pytest.mark.parametrize("head", ["", "\n\n// a comment\n", '// """ quotes\n', "// \'\'\' and \"\"\" quotes\n"])
+def test_line_n_of_the_source_is_line_n_of_the_file(tmp_path, head):
+    solution = tmp_path / "solution.py"
+    solution.write_text(rendered(tmp_path, cuda=head + CUDA))
+    tree = ast.parse(solution.read_text())
+    source = next(n for n in tree.body if isinstance(n, ast.Assign) and n.targets[0].id == "SOURCE")
+    code = ast.literal_eval(source.value)
+    for number, text in enumerate((head + CUDA).split("\n"), 1):
+        if text.strip():
+            assert code.split("\n")[number - 1] == text
+            assert origin_of(code, number, str(solution)) == Origin(f"start.cu:{number}", text.strip())
 
 
 def test_several_launches_with_a_temporary(tmp_path):
