@@ -107,6 +107,8 @@ class Request(Frozen):
     stages: tuple[Literal["verify", "profile"], ...] = ("verify", "profile")
     """`profile` runs the full sizes: modelled time and counts (sim), measured time (cuda)."""
     timeout_s: float = Field(300.0, gt=0)
+    seed: int | None = Field(None, ge=0, lt=1 << 32)
+    """Makes the verification's seeds repeatable. None: drawn after the solution was imported, so that it cannot know them."""
 
 
 FindingKind = Literal[

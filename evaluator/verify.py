@@ -100,11 +100,24 @@ def verify(oracle: Oracle, runner: Runner, secret: int, record: Record) -> Verdi
                 record.checks["cases_left_out"] += 1
                 continue
         assert problem is not None
-        verdict = _judge(oracle, runner, problem, expected, case, how, record)
+        try:
+            verdict = _judge(oracle, runner, problem, expected, case, how, record)
+        except Ended as ended:
+            raise Ended(replace(ended.failure, message=f"{ended.failure.message}{_repeated_by(secret)}"), ended.reply) from None
         if verdict:
-            return _explained(verdict, how, record.findings)
+            return _repeatable(_explained(verdict, how, record.findings), secret)
     record.checks["check_sizes"] = len(oracle.spec.check_sizes)
     return None
+
+
+def _repeated_by(secret: int) -> str:
+    return f" [evaluation seed {secret}]"
+
+
+def _repeatable(verdict: Verdict, secret: int) -> Verdict:
+    """Names the evaluation's seed (`Request.seed`), with which the same cases are drawn again."""
+    case = verdict.mismatch.case + _repeated_by(secret)
+    return replace(verdict, mismatch=verdict.mismatch.model_copy(update={"case": case}))
 
 
 def _judge(

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from evaluator.comparison import Verdict
 from evaluator.environment import environment
 from evaluator.failures import Failure
 from evaluator.guards import check_source
@@ -80,13 +81,17 @@ class _Evaluation:
             with self._stage("import"):
                 verifier.load()
             with self._stage("verify"):
-                verdict = verify(oracle, verifier, secrets.randbits(32), self.record) if "verify" in request.stages else None
+                verdict = self._verify(oracle, verifier) if "verify" in request.stages else None
             if verdict:
                 return self._answer(verdict.status, verdict.message, mismatch=verdict.mismatch)
             return self._passed(oracle, runners)
         finally:
             for runner in runners:
                 runner.close()
+
+    def _verify(self, oracle: Oracle, runner: Runner) -> Verdict | None:
+        secret = secrets.randbits(32) if self.request.seed is None else self.request.seed
+        return verify(oracle, runner, secret, self.record)
 
     def _passed(self, oracle: Oracle, runners: list[Runner]) -> Evaluation:
         checks = self.record.checks
