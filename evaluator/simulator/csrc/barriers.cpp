@@ -75,6 +75,21 @@ void report_divergent_barrier(Block& block, int barrier) {
   block.worker->findings.entries.push_back(f);
 }
 
+// Threads that went on past the barrier to the kernel's end without waiting; those that returned before it are no mistake.
+void report_skipped_barrier(Block& block, int barrier) {
+  if (barrier != 0) return;  // named barriers are for some of the threads
+  for_waiting(block, barrier, [&](const Warp& w, const LaneGroup& g) {
+    const int pc = g.pc - 1;
+    if (block.furthest_exit.reached <= pc || w.worker->findings.has(FindingKind::divergent_barrier, pc)) return;
+    Finding f = finding_at(w, pc, lowest_lane(g.lanes));
+    f.kind = FindingKind::divergent_barrier;
+    f.error = 0;
+    set_text(f, "a part of the block waits at this barrier; other threads (thread %d of the block for one) went past it to the "
+                "kernel's end without waiting: all threads must reach it", block.furthest_exit.thread);
+    w.worker->findings.entries.push_back(f);
+  });
+}
+
 void finish_barrier_reduction(Block& block, int barrier) {
   int votes = 0, voters = 0;
   bool any = false;

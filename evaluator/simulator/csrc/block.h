@@ -62,7 +62,7 @@ inline void start_warp(Warp& w) {
   w.executed = 0;
   w.sync_clock = 0;
   w.group_count = 1;
-  w.groups[0] = {w.alive, 0, RUNNING, 0};
+  w.groups[0] = {w.alive, 0, RUNNING, 0, 0};
   w.copies.clear();
   for (int lane = 0; lane < 32; lane++) {
     const uint32_t thread = w.id * 32 + lane, bx = launch.block[0], by = launch.block[1];
@@ -81,6 +81,7 @@ inline void start_block(Block& block, uint64_t index) {
   block.coordinates[1] = static_cast<uint32_t>(index / launch.grid[0] % launch.grid[1]);
   block.coordinates[2] = static_cast<uint32_t>(index / (static_cast<uint64_t>(launch.grid[0]) * launch.grid[1]));
   std::fill(std::begin(block.arrived), std::end(block.arrived), 0);
+  block.furthest_exit = {-1, -1};
   if (launch.checks) {
     std::memset(block.shared, 0xff, launch.shared_bytes);
     shadow_reset(block);

@@ -79,6 +79,7 @@ struct LaneGroup {
   int32_t pc;       // next instruction; of a group at a barrier, the instruction after it
   int32_t state;
   int32_t barrier;  // id, while WAITS_AT_BARRIER
+  int32_t reached;  // where the last branch led; of a branch that led straight to the exit, the branch itself
 };
 
 // Bytes that cp.async has read and not yet delivered to shared memory.
@@ -135,6 +136,9 @@ struct Block {
   char* local;       // local_bytes a thread
   std::vector<Warp> warps;
   SharedShadow shadow;
+  struct {
+    int32_t reached, thread;
+  } furthest_exit;      // of the threads that have exited (-1: none), the one whose code reached furthest
   int32_t arrived[16];  // threads that bar.arrive has counted, by barrier id
 };
 

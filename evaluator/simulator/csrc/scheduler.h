@@ -103,8 +103,13 @@ inline void remove_empty_groups(Warp& w) {
   w.group_count = kept;
 }
 
-inline void add_group(Warp& w, uint32_t lanes, int pc, int state = RUNNING, int barrier = 0) {
-  w.groups[w.group_count++] = {lanes, pc, state, barrier};
+inline void add_group(Warp& w, uint32_t lanes, int pc, int reached, int state = RUNNING, int barrier = 0) {
+  w.groups[w.group_count++] = {lanes, pc, state, barrier, reached};
+}
+
+// `LaneGroup::reached` after a branch: a `return` in the middle of a kernel has not been past what stands before the exit.
+inline int reached_by(const Warp& w, const Instruction& branch, int pc) {
+  return w.worker->launch->code[branch.target].op == EXIT ? pc : branch.target;
 }
 
 // The runnable group with the lowest pc, so that groups meet again behind a branch; -1 if all wait. Groups at its pc join it.
@@ -121,6 +126,7 @@ inline int select_group(Warp& w, bool rotate) {
     LaneGroup& g = w.groups[i];
     if (i == best || g.state != RUNNING || g.pc != w.groups[best].pc) continue;
     w.groups[best].lanes |= g.lanes;
+    w.groups[best].reached = std::min(w.groups[best].reached, g.reached);
     g.lanes = 0;
   }
   remove_empty_groups(w);
@@ -171,13 +177,16 @@ inline bool gather_collective(Warp& w, LaneGroup& group, const Instruction& in, 
 template <class Observer>
 inline bool do_branch(Warp& w, LaneGroup& group, const Instruction& in, int& pc, Observer&) {
   const uint32_t taken = w.lanes(in);
-  if (taken == w.active) pc = in.target;
+  if (taken == w.active) {
+    group.reached = reached_by(w, in, pc);
+    pc = in.target;
+  }
   else if (!taken) pc++;
   else {
     if constexpr (Observer::COUNTS) w.worker->counts[pc].divergent++;
     group.lanes = w.active & ~taken;
     group.pc = pc + 1;
-    add_group(w, taken, in.target);
+    add_group(w, taken, in.target, reached_by(w, in, pc));
     return false;
   }
   group.pc = pc;
@@ -194,7 +203,7 @@ inline bool do_branch_table(Warp& w, LaneGroup& group, const Instruction& in, in
     const uint32_t chosen = std::min<uint32_t>(index[lowest_lane(rest)], in.vec - 1);
     uint32_t same = 0;
     for_lanes(rest, [&](int l) { same |= static_cast<uint32_t>(std::min<uint32_t>(index[l], in.vec - 1) == chosen) << l; });
-    add_group(w, same, targets[chosen]);
+    add_group(w, same, targets[chosen], targets[chosen]);
     rest &= ~same;
   }
   remove_empty_groups(w);
@@ -204,6 +213,8 @@ inline bool do_branch_table(Warp& w, LaneGroup& group, const Instruction& in, in
 inline bool do_exit(Warp& w, LaneGroup& group, const Instruction& in, int pc) {
   const uint32_t leaving = w.lanes(in);
   w.alive &= ~leaving;
+  if (leaving && group.reached > w.block->furthest_exit.reached)
+    w.block->furthest_exit = {group.reached, w.id * 32 + lowest_lane(leaving)};
   group.lanes &= ~leaving;
   group.pc = pc + 1;
   for (int i = 0; i < w.group_count; i++)
@@ -221,7 +232,7 @@ inline bool do_barrier(Warp& w, LaneGroup& group, const Instruction& in, int& pc
   }
   group.lanes = w.active & ~lanes;
   group.pc = pc + 1;
-  if (lanes) add_group(w, lanes, pc + 1, WAITS_AT_BARRIER, static_cast<int>(in.imm & 15));
+  if (lanes) add_group(w, lanes, pc + 1, group.reached, WAITS_AT_BARRIER, static_cast<int>(in.imm & 15));
   remove_empty_groups(w);
   return false;
 }
@@ -232,7 +243,7 @@ inline bool do_call(Warp& w, LaneGroup& group, const Instruction& in, int& pc) {
   for_lanes(calling, [&](int l) { back[l] = static_cast<uint32_t>(pc + 1); });
   group.lanes = w.active & ~calling;
   group.pc = pc + 1;
-  if (calling) add_group(w, calling, in.target);
+  if (calling) add_group(w, calling, in.target, group.reached);
   remove_empty_groups(w);
   return false;
 }
@@ -246,7 +257,7 @@ inline bool do_return(Warp& w, LaneGroup& group, const Instruction& in, int pc) 
     const uint32_t to = back[lowest_lane(rest)];
     uint32_t same = 0;
     for_lanes(rest, [&](int l) { same |= static_cast<uint32_t>(back[l] == to) << l; });
-    add_group(w, same, static_cast<int>(to));
+    add_group(w, same, static_cast<int>(to), group.reached);
     rest &= ~same;
   }
   remove_empty_groups(w);
@@ -354,6 +365,7 @@ inline void run_warp(Warp& w, Observer& observer) {
 // ---- barriers ---------------------------------------------------------------------------------------------------------------
 
 void report_divergent_barrier(Block& block, int barrier);
+void report_skipped_barrier(Block& block, int barrier);
 [[noreturn]] void report_deadlock(const Block& block);
 void finish_barrier_reduction(Block& block, int barrier);
 
@@ -367,6 +379,7 @@ inline bool release_barriers(Block& block, Observer& observer) {
   for (int barrier = 0; barrier < 16; barrier++) {
     if (!barrier_complete(block, barrier)) continue;
     report_divergent_barrier(block, barrier);
+    report_skipped_barrier(block, barrier);
     finish_barrier_reduction(block, barrier);
     block.arrived[barrier] = 0;
     for (Warp& w : block.warps) {

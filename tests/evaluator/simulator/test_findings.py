@@ -109,6 +109,32 @@ __global__ void divergent(const float* a, float* b) {
   }
   b[threadIdx.x] = s[threadIdx.x];
 }
+__global__ void skipped(const float* a, float* b) {
+  __shared__ float s[256];
+  s[threadIdx.x] = a[threadIdx.x];
+  __syncthreads();
+  if (threadIdx.x < 100) __syncthreads();  // skipped barrier
+  for (int i = 0; i < 4; i++) b[4 * threadIdx.x + i] = s[threadIdx.x ^ i];
+}
+__global__ void skipped_in_a_tree(const float* a, float* b) {
+  __shared__ float s[256];
+  s[threadIdx.x] = a[threadIdx.x];
+  __syncthreads();
+  for (int step = 128; step > 0; step >>= 1) {
+    if (threadIdx.x < step) {
+      s[threadIdx.x] += s[threadIdx.x + step];
+      __syncthreads();  // tree barrier
+    }
+  }
+  b[threadIdx.x] = s[0];
+}
+__global__ void returned_early(const float* a, float* b, int n) {
+  __shared__ float s[256];
+  if (threadIdx.x >= n) return;
+  s[threadIdx.x] = a[threadIdx.x];
+  __syncthreads();
+  for (int i = 0; i < n; i++) b[threadIdx.x] += s[(threadIdx.x + i) % n];
+}
 __global__ void shuffle_deadlock(const float* a, float* b) {
   float v = a[threadIdx.x];
   if (threadIdx.x < 16) {
@@ -255,6 +281,27 @@ def test_divergent_barrier(device):
     finding = next(f for f in result.findings if f.kind == "divergent_barrier")
     lines = {line_of(SOURCE, "// first barrier"), line_of(SOURCE, "// second barrier")}
     assert finding.line in lines and str((lines - {finding.line}).pop()) in finding.message
+
+
+def test_barrier_that_a_part_of_the_block_skips_is_a_warning(device):
+    a, b = arrays(device)
+    finding = only(device.launch(SOURCE, "skipped", 1, 256, [a, b]), "divergent_barrier", "skipped barrier", "warning")
+    assert "went past it" in finding.message
+    device.clean(SOURCE, "skipped", 1, 64, [a, b])
+
+
+def test_skipped_barrier_and_the_race_it_causes_are_both_told(device):
+    a, b = arrays(device)
+    result = device.launch(SOURCE, "skipped_in_a_tree", 1, 256, [a, b])
+    assert {"shared_race", "divergent_barrier"} <= {f.kind for f in result.findings}
+    barriers = [f.line for f in result.findings if f.kind == "divergent_barrier"]
+    assert line_of(SOURCE, "// tree barrier") in barriers
+
+
+@pytest.mark.parametrize("n", [40, 64, 255, 256])
+def test_threads_that_return_before_a_barrier_are_no_mistake(device, n):
+    a, b = arrays(device)
+    device.clean(SOURCE, "returned_early", 1, 256, [a, b, n])
 
 
 def test_deadlock_in_a_shuffle(device):
