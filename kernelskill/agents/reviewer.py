@@ -21,10 +21,10 @@ class Reviewer:
     mode: Mode
     timeout_s: float
 
-    def review(self, solution: Path) -> Evaluation:
-        """One evaluation. Whatever the solution does, the answer is an Evaluation."""
+    def review(self, solution: Path, seed: int | None = None) -> Evaluation:
+        """One evaluation. Whatever the solution does, the answer is an Evaluation. `seed` repeats one that a verdict names."""
         return pool.evaluate(Request(task=self.task.spec, solution=str(solution), mode=self.mode, device=self.device,
-                                     timeout_s=self.timeout_s))
+                                     timeout_s=self.timeout_s, seed=seed))
 
     def facts(self, source: str, evaluation: Evaluation) -> Mapping[str, Fact]:
         """What is known of a solution; what was not measured has no fact."""

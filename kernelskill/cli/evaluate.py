@@ -16,10 +16,12 @@ import click
 @click.option("--arch", default="sm_90", show_default=True, help="Architecture to simulate.")
 @click.option("--card", default="", help="Device card to simulate, by name or file.")
 @click.option("--timeout", default=300.0, show_default=True, type=click.FloatRange(1), help="Seconds it may take.")
+@click.option("--seed", type=int, default=None, help="Repeat the evaluation with the seed that its verdict names.")
 @click.option("--json", "as_json", is_flag=True, help="The evaluation as JSON.")
 @click.pass_context
 def command(
-    ctx: click.Context, solution: Path, task_path: Path, device: str, arch: str, card: str, timeout: float, as_json: bool
+    ctx: click.Context, solution: Path, task_path: Path, device: str, arch: str, card: str, timeout: float, seed: int | None,
+    as_json: bool,
 ) -> None:
     """Compile, verify and profile SOLUTION against a task. Exit code 0 when it passes, 1 when it does not."""
     from kernelskill import assembly
@@ -28,7 +30,7 @@ def command(
     from kernelskill.tasks import load_task
 
     mode, spec = assembly.choose_device(assembly.Options(device=device, arch=arch, card=card))  # type: ignore[arg-type]
-    evaluation = Reviewer(load_task(task_path), spec, mode, timeout).review(solution.resolve())
+    evaluation = Reviewer(load_task(task_path), spec, mode, timeout).review(solution.resolve(), seed)
     if as_json:
         click.echo(evaluation.to_json())
     else:
