@@ -34,8 +34,18 @@ def why(decision: Decision, depth: Depth = "rules") -> str:
 
 
 def mattered(decision: Decision) -> list[FiredRule]:
-    """The rules that touched a candidate or stopped the run, and those whose derived facts they needed."""
-    methods = {candidate.method for candidate in decision.candidates}
+    """The rules that touched a candidate or stopped the run, and those whose derived facts they needed.
+
+    Those of the chosen method or the stop come first.
+    """
+    chosen = {decision.chosen.method} if decision.chosen else set()
+    first = _with_needed(decision, chosen)
+    every = _with_needed(decision, {candidate.method for candidate in decision.candidates})
+    return first + [rule for rule in every if rule not in first]
+
+
+def _with_needed(decision: Decision, methods: set[str]) -> list[FiredRule]:
+    """Rules that touch the methods or stop the run, and those whose derived facts they needed, in the order of firing."""
     kept = [rule for rule in decision.fired if any(_touches(effect, methods) for effect in rule.effects)]
     while True:
         needed = {f"derive {fact}" for rule in kept for fact in rule.matched if fact in decision.derived}
