@@ -14,9 +14,9 @@ WIDTH = 150
 WHY_LINES = 16
 AUDIT_INTRODUCTION = """# Auditing a run
 
-A real run, audited from the outside with the commands anyone has. Written by `python -m benchmarks.transcript`, so that it is
-what the programs print; long lines are cut. Times are modelled. What the words mean: [authoring-rules.md](authoring-rules.md) for
-rules, [rules-reference.md](rules-reference.md) for facts.
+A real run, audited from the outside with the commands anyone has. Written by `python -m benchmarks.transcript`, so
+it is what the programs print; long lines are cut. Times are modelled. What the words mean:
+[authoring-rules.md](authoring-rules.md) for rules, [rules-reference.md](rules-reference.md) for facts.
 """
 AUDIT = (
     ("The run: the naive matrix product, five rounds", "optimize examples/matmul --device sim --rounds 5 --out {run}", None),

@@ -65,8 +65,8 @@ rules that mattered:
   dram_bound [dram_throughput_pct = 94.3]
     DRAM is at 94.3 %
     source: guide
-  no_blocks_yet [uses_shared_memory = false, spill_bytes = 0]
   widen [bottleneck.dram = true, vector_load_bytes = 4]
+  no_blocks_yet [uses_shared_memory = false, spill_bytes = 0]
 candidates:
   vectorized_access: chosen, the only candidate left
   register_blocking: beaten, vectorized_access is preferred by no_blocks_yet (uses_shared_memory = false, spill_bytes = 0)"""
