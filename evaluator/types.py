@@ -190,6 +190,23 @@ class LaunchRecord(Frozen):
     """Blocks that were executed; None: all of them."""
 
 
+class GpuState(Frozen):
+    """What NVML says of a GPU at one moment; None for what it withholds."""
+
+    name: str
+    uuid: str = ""
+    driver: str = ""
+    sm_clock_mhz: int | None = None
+    max_sm_clock_mhz: int | None = None
+    memory_clock_mhz: int | None = None
+    temperature_c: int | None = None
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    memory_used_bytes: int | None = None
+    throttle_reasons: tuple[str, ...] = ()
+    """Why the clock was held back: `power_cap`, `sw_thermal`, `hw_thermal`, `hw_slowdown`, `hw_power_brake`, `sync_boost`."""
+
+
 class TimeEstimate(Frozen):
     """A time of the whole solution at the full sizes. `modelled` and `cuda_event` are never mixed."""
 

@@ -1,0 +1,91 @@
+"""Where a committed number comes from: device, driver, versions, the card's state before and after, date, command, commit."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import platform
+import subprocess
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from evaluator.gpu_state import gpu_state
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "benchmarks" / "results" / "h200"
+PACKAGES = ("kernelskill", "torch", "triton", "cupy-cuda12x", "cupy-cuda13x", "numpy", "scipy", "nvidia-cuda-nvrtc", "nvidia-ml-py")
+
+
+def provenance(command: str) -> dict[str, Any]:
+    """The record of a measurement that starts now. `command` is the line that repeats it."""
+    state = gpu_state()
+    return {
+        "command": command,
+        "date": _now(),
+        "commit": commit(),
+        "device": state.name if state else "",
+        "driver": state.driver if state else "",
+        "versions": versions(),
+        "state_before": _shown(state),
+    }
+
+
+def finished(record: dict[str, Any]) -> dict[str, Any]:
+    """The same record with the card's state after the measurement."""
+    return {**record, "finished": _now(), "state_after": _shown(gpu_state())}
+
+
+def write(part: str, record: dict[str, Any], result: dict[str, Any], folder: Path = RESULTS) -> Path:
+    """`<folder>/<part>.json`: the provenance, completed now, and the part's own result."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{part}.json"
+    path.write_text(json.dumps({"provenance": finished(record), **result}, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def versions() -> dict[str, str]:
+    """Python, the CUDA runtime and driver interface, and the packages that a result depends on; what is missing is left out."""
+    found = {"python": platform.python_version(), **_cuda_versions()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    if "kernelskill" not in found:  # used from a checkout
+        from kernelskill import __version__
+
+        found["kernelskill"] = __version__
+    return found
+
+
+def commit() -> str:
+    """The checkout's commit, `-changed` appended where files differ from it; "" where there is no git."""
+    try:
+        head = _git("rev-parse", "--short=12", "HEAD")
+        return head + ("-changed" if _git("status", "--porcelain", "--untracked-files=no") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def _git(*arguments: str) -> str:
+    call = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
+    return call.stdout.strip()
+
+
+def _cuda_versions() -> dict[str, str]:
+    try:
+        import cupy
+
+        runtime = cupy.cuda.runtime
+        return {"cuda_runtime": str(runtime.runtimeGetVersion()), "cuda_driver": str(runtime.driverGetVersion())}
+    except Exception:  # no cupy, or no driver: the record says nothing then
+        return {}
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def _shown(state: Any) -> dict[str, Any]:
+    return state.model_dump(mode="json", exclude={"uuid"}) if state else {}
