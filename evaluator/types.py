@@ -12,6 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Mode = Literal["sim", "cuda"]
 """Where a solution runs: in the simulator, or on a GPU with cupy."""
+SanitizerTool = Literal["memcheck", "racecheck", "initcheck", "synccheck"]
+"""Tools of NVIDIA's compute-sanitizer."""
+Tool = Literal["ncu", "cupti", "compute-sanitizer"]
+"""What measures or checks on a GPU beside the evaluator itself, and may be missing or forbidden."""
 
 
 class Frozen(BaseModel):
@@ -58,8 +62,8 @@ class TaskSpec(Frozen):
     check_sizes: tuple[dict[str, int], ...]
     """Problems small enough to verify in the simulator; same keys as `sizes`."""
     tolerance: Tolerance = Tolerance()
-    allow_library: bool = False
-    """True: torch operators that compute may stay in a KernelBench solution."""
+    allow_library: tuple[str, ...] = ()
+    """Operators of torch and CuPy that a solution may keep: names (`conv2d`), categories (`conv`), or `all` (see library.py)."""
     seed: int = 2026
 
 
@@ -107,6 +111,10 @@ class Request(Frozen):
     stages: tuple[Literal["verify", "profile"], ...] = ("verify", "profile")
     """`profile` runs the full sizes: modelled time and counts (sim), measured time (cuda)."""
     timeout_s: float = Field(300.0, gt=0)
+    counters: tuple[str, ...] = ()
+    """Mode cuda: Nsight Compute metrics to read beside its full set, at the full sizes. Empty: no counters are read."""
+    sanitize: tuple[SanitizerTool, ...] = ()
+    """Mode cuda: checks of compute-sanitizer on the check sizes, after the outputs were right."""
     seed: int | None = Field(None, ge=0, lt=1 << 32)
     """Makes the verification's seeds repeatable. None: drawn after the solution was imported, so that it cannot know them."""
 
@@ -115,6 +123,7 @@ FindingKind = Literal[
     "out_of_bounds", "misaligned", "shared_race", "uninitialised_shared", "uninitialised_output", "divergent_barrier",
     "deadlock", "runaway", "null_pointer", "argument_mismatch", "non_contiguous_argument", "launch_limit", "input_modified",
     "nondeterministic", "shuffle_outside_mask", "unsupported", "library_call", "guard", "implausible_time",
+    "uninitialised_global",
 ]
 
 
@@ -173,7 +182,7 @@ class KernelResources(Frozen):
 
 
 class LaunchRecord(Frozen):
-    """One kernel launch of the profiled run."""
+    """One kernel launch of the profiled run, in the order of launching."""
 
     kernel: str
     grid: tuple[int, int, int]
@@ -183,7 +192,10 @@ class LaunchRecord(Frozen):
     """Vocabulary fact name -> value, of this launch, for the whole grid (names: kernelskill/vocabulary.py)."""
     text: dict[str, str] = Field(default_factory=dict)
     """The same for facts of kind text, e.g. `occupancy_limiter`."""
+    library: bool = False
+    """Mode cuda: no kernel of the solution's own, but one of torch, cuBLAS, cuDNN or CuPy."""
     time_us: float | None = None
+    """Modelled (mode sim), or the median that CUPTI recorded (mode cuda)."""
     terms_us: dict[str, float] = Field(default_factory=dict)
     """Modelled time's named parts in µs (not additive: see the time model)."""
     sampled_blocks: int | None = None
@@ -205,6 +217,38 @@ class GpuState(Frozen):
     memory_used_bytes: int | None = None
     throttle_reasons: tuple[str, ...] = ()
     """Why the clock was held back: `power_cap`, `sw_thermal`, `hw_thermal`, `hw_slowdown`, `hw_power_brake`, `sync_boost`."""
+
+
+class RuleResult(Frozen):
+    """What one of Nsight Compute's own rules said of a kernel."""
+
+    rule: str
+    description: str
+    speedup_pct: float | None = None
+    """The estimate; None where the rule gives none."""
+
+
+class KernelProfile(Frozen):
+    """One launch as Nsight Compute measured it."""
+
+    kernel: str
+    block: tuple[int, ...] = ()
+    grid: tuple[int, ...] = ()
+    metrics: dict[str, float] = Field(default_factory=dict)
+    """By NVIDIA's metric name, times in us and sizes in bytes."""
+    rules: tuple[RuleResult, ...] = ()
+
+
+class Timeline(Frozen):
+    """What the GPU did during one call at the full sizes, as CUPTI recorded it: medians over several calls."""
+
+    calls: int
+    span_us: float
+    """From the start of the first kernel, copy or fill to the end of the last."""
+    busy_us: float
+    """Part of the span in which one of them ran."""
+    longest_gap_us: float
+    """The longest stretch of the span in which none ran."""
 
 
 class TimeEstimate(Frozen):
@@ -242,6 +286,11 @@ class Evaluation(Frozen):
     compile_log: str = ""
     resources: tuple[KernelResources, ...] = ()
     launches: tuple[LaunchRecord, ...] = ()
+    profiles: tuple[KernelProfile, ...] = ()
+    """Hardware counters of the solution's own kernels, one entry for each kernel and launch shape."""
+    timeline: Timeline | None = None
+    unavailable: dict[Tool, str] = Field(default_factory=dict)
+    """Tools that the request asked for and that gave nothing -> why."""
     time: TimeEstimate | None = None
     time_unavailable: str = ""
     """Why `time` is empty although the solution passed."""
@@ -253,7 +302,7 @@ class Evaluation(Frozen):
 
     @model_validator(mode="after")
     def _status_decides_fields(self) -> Evaluation:
-        if self.status is not Status.PASSED and (self.time is not None or self.launches):
+        if self.status is not Status.PASSED and (self.time is not None or self.launches or self.profiles):
             raise ValueError(f"{self.status.value} cannot carry a time or launches: only a PASSED solution is profiled")
         if self.mismatch is not None and self.status not in INCORRECT:
             raise ValueError(f"{self.status.value} cannot carry a mismatch")
