@@ -68,7 +68,8 @@ def _state(pynvml: Any, handle: Any) -> GpuState:
         return value.decode() if isinstance(value, bytes) else value
 
     memory = ask(lambda: pynvml.nvmlDeviceGetMemoryInfo(handle))
-    power, limit = ask(lambda: pynvml.nvmlDeviceGetPowerUsage(handle)), ask(lambda: pynvml.nvmlDeviceGetEnforcedPowerLimit(handle))
+    power = ask(lambda: pynvml.nvmlDeviceGetPowerUsage(handle))
+    limit = ask(lambda: pynvml.nvmlDeviceGetEnforcedPowerLimit(handle))
     return GpuState(
         name=ask(lambda: pynvml.nvmlDeviceGetName(handle)) or "",
         uuid=ask(lambda: pynvml.nvmlDeviceGetUUID(handle)) or "",

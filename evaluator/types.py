@@ -115,8 +115,20 @@ class Request(Frozen):
     """Mode cuda: Nsight Compute metrics to read beside its full set, at the full sizes. Empty: no counters are read."""
     sanitize: tuple[SanitizerTool, ...] = ()
     """Mode cuda: checks of compute-sanitizer on the check sizes, after the outputs were right."""
+    baselines: tuple[BaselineName, ...] = ()
+    """Mode cuda: what to time beside the solution, in the same session."""
+    start: str = ""
+    """Path of the task's starting solution, for the baseline `naive_start`."""
+    baseline_timeout_s: float = Field(180.0, gt=0)
+    """What every baseline may take on top of `timeout_s`: compiling and tuning a model takes a minute."""
     seed: int | None = Field(None, ge=0, lt=1 << 32)
     """Makes the verification's seeds repeatable. None: drawn after the solution was imported, so that it cannot know them."""
+
+
+    @property
+    def limit_s(self) -> float:
+        """Seconds that the whole evaluation may take."""
+        return self.timeout_s + len(self.baselines) * self.baseline_timeout_s
 
 
 FindingKind = Literal[
@@ -251,6 +263,10 @@ class Timeline(Frozen):
     """The longest stretch of the span in which none ran."""
 
 
+PrecisionClass = Literal["fp64", "fp32", "near_fp32", "tf32", "fp16", "bf16"]
+"""How precise a solution's outputs are, the most precise first (see precision.py)."""
+
+
 class TimeEstimate(Frozen):
     """A time of the whole solution at the full sizes. `modelled` and `cuda_event` are never mixed."""
 
@@ -260,8 +276,34 @@ class TimeEstimate(Frozen):
     high_us: float | None = None
     """95 % interval of the median (measured times only)."""
     samples: int | None = None
+    samples_us: tuple[float, ...] = ()
+    """Measured: every sample, in order."""
     limiter: str | None = None
     """Modelled: the dominating term."""
+
+
+BaselineName = Literal[
+    "torch_eager", "torch_eager_fp32", "torch_eager_tf32", "torch_compile", "torch_compile_fp32", "torch_compile_tf32",
+    "torch_compile_max_autotune", "torch_compile_max_autotune_tf32", "cuda_graph_eager", "naive_start",
+]
+"""What a solution is compared with (see baselines.py)."""
+
+
+class BaselineTime(Frozen):
+    """One baseline of a task, timed by the function that times the solution; or why it has no time."""
+
+    name: BaselineName
+    flags: str
+    """What was allowed: `TF32 in convolutions` (PyTorch's default), `TF32`, `no TF32`, or `none` for a solution."""
+    precision_class: PrecisionClass | None = None
+    """Measured like the solution's."""
+    time: TimeEstimate | None = None
+    graph_time: TimeEstimate | None = None
+    """Replayed as a CUDA graph, where a call is short enough for launches to matter."""
+    solution_time: TimeEstimate | None = None
+    """The solution's own samples between this baseline's: taken in turns, so that both saw the same card."""
+    reason: str = ""
+    """Why `time` is None."""
 
 
 class Environment(Frozen):
@@ -294,6 +336,17 @@ class Evaluation(Frozen):
     time: TimeEstimate | None = None
     time_unavailable: str = ""
     """Why `time` is empty although the solution passed."""
+    graph_time: TimeEstimate | None = None
+    """The solution replayed as a CUDA graph, where a call is short enough for launches to matter."""
+    graph_unavailable: str = ""
+    """Why a short solution has no `graph_time`."""
+    baselines: tuple[BaselineTime, ...] = ()
+    precision_class: PrecisionClass | None = None
+    """None where nothing was verified, or no output is a floating-point number."""
+    precision_ratio: float | None = None
+    """The largest error against the double-precision reference, in units of the reference's own in the task's dtypes."""
+    gpu_states: tuple[GpuState, ...] = ()
+    """The card before and after the timing (mode cuda, where NVML says)."""
     task_facts: dict[str, float] = Field(default_factory=dict)
     """`task_bytes`, `task_output_elements`, ... as counted from the full-size inputs and outputs."""
     checks: dict[str, int] = Field(default_factory=dict)

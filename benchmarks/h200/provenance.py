@@ -14,7 +14,9 @@ from evaluator.gpu_state import gpu_state
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "h200"
-PACKAGES = ("kernelskill", "torch", "triton", "cupy-cuda12x", "cupy-cuda13x", "numpy", "scipy", "nvidia-cuda-nvrtc", "nvidia-ml-py")
+PACKAGES = (
+    "kernelskill", "torch", "triton", "cupy-cuda12x", "cupy-cuda13x", "numpy", "scipy", "nvidia-cuda-nvrtc", "nvidia-ml-py",
+)
 
 
 def provenance(command: str) -> dict[str, Any]:
