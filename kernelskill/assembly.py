@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import logging
 import platform
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -15,9 +16,10 @@ from evaluator.types import DeviceSpec, Mode
 from kernelskill import __version__
 from kernelskill.agents.optimizer import Optimizer
 from kernelskill.agents.reviewer import Reviewer
-from kernelskill.errors import KernelSkillError, RunError
+from kernelskill.errors import ExperienceError, KernelSkillError, RunError
 from kernelskill.facts.device import detect_device, gpu_present, load_device
 from kernelskill.loop import Loop, Observer
+from kernelskill.memory.experience import Snapshot
 from kernelskill.memory.run import Run, RunConfig
 from kernelskill.methods import load_methods
 from kernelskill.model import Task
@@ -27,6 +29,7 @@ from kernelskill.tasks import load_task
 from kernelskill.writers import CodeWriter
 
 CARDS_BY_ARCH = {"sm_80": "a100", "sm_89": "rtx4090", "sm_90": "h200"}
+LOG = logging.getLogger(__name__)
 RECORDED_PACKAGES = ("numpy", "durable-rules", "networkx", "nvidia-cuda-nvrtc", "torch", "cupy-cuda13x", "cupy-cuda12x")
 
 
@@ -42,6 +45,10 @@ class Options:
     writer: str = "template"
     rules: tuple[Path, ...] = ()
     timeout_s: float = 300.0
+    experience: str = ""
+    """Store of experience to use and to add to: `user`, or a file; "" for none."""
+    allow_library: tuple[str, ...] = ()
+    """Operators of torch and cupy that a solution may keep, beside the task's own (names or categories)."""
 
 
 def choose_device(options: Options) -> tuple[Mode, DeviceSpec]:
@@ -87,17 +94,45 @@ def default_folder(task_path: Path) -> Path:
 
 def create_run(task_path: Path, options: Options, folder: Path) -> Run:
     """A new run; raises KernelSkillError for anything the user can mend, before the folder exists."""
-    task = load_task(task_path)
+    task = load_task(task_path).allowing(options.allow_library)
     mode, device = choose_device(options)
-    writer_named(options.writer).describe(task)
+    family = writer_named(options.writer).describe(task).family
     rule_book(options.rules, load_methods(methods_folder()))
     files = task_path.parent if task_path.name == "task.toml" else task_path
     config = RunConfig(
         task=str(task_path), task_copy="task" if files.is_dir() else f"task/{files.name}", mode=mode, device=device,
         rounds=options.rounds, writer=options.writer, timeout_s=options.timeout_s,
         rules=tuple(str(r.resolve()) for r in options.rules), versions=versions(),
+        allow_library=options.allow_library,
+        experience=known_before(options.experience, device, mode, family),
     )
     return Run.create(folder, config, files)
+
+
+def known_before(store: str, device: DeviceSpec, mode: Mode, family: str) -> Snapshot | None:
+    """What a store of experience says of this device and family; one that cannot be read is told and not used."""
+    from kernelskill.memory.experience_store import USER, store_named
+
+    if not store:
+        return None
+    name = store if store == USER else str(Path(store).resolve())
+    try:
+        return store_named(name).snapshot(name, device.name, mode, family)
+    except ExperienceError as error:
+        LOG.warning("warning: %s\n  the run goes on without experience", error)
+        return None
+
+
+def learn(run: Run) -> None:
+    """Add what a run's attempts brought to the store it was started with; a store that cannot be written is told."""
+    from kernelskill.memory.experience_store import outcomes_of, store_named
+
+    if run.config.experience is None:
+        return
+    try:
+        store_named(run.config.experience.store).add(outcomes_of(run))
+    except ExperienceError as error:
+        LOG.warning("warning: %s\n  nothing is lost: kernelskill experience import %s", error, run.folder)
 
 
 def open_run(folder: Path) -> Run:
@@ -120,7 +155,7 @@ def assemble(run: Run, observer: Observer) -> Loop:
 
 def run_task(run: Run, writer: CodeWriter) -> Task:
     """The run's own copy of its task, with the writer's start where the task brings none."""
-    task = writer.describe(load_task(run.folder / run.config.task_copy))
+    task = writer.describe(load_task(run.folder / run.config.task_copy).allowing(run.config.allow_library))
     return task if task.start_source else task.with_start(writer.start(task))
 
 

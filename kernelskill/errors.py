@@ -50,6 +50,10 @@ class RunError(KernelSkillError):
     """A run folder that cannot be read or resumed."""
 
 
+class ExperienceError(KernelSkillError):
+    """A store of experience that cannot be used (a run goes on without it)."""
+
+
 class DecisionError(KernelSkillError):
     """The policy could not decide: engine failure, or engine and oracle disagree. Never a silent choice."""
 

@@ -12,6 +12,7 @@ from typing import Protocol
 from evaluator.types import Evaluation, Status
 from kernelskill.agents.optimizer import Optimizer
 from kernelskill.errors import DecisionError, Location
+from kernelskill.memory.experience import experience_facts
 from kernelskill.memory.history import history_facts
 from kernelskill.memory.run import Run
 from kernelskill.methods import unmet_preconditions
@@ -79,7 +80,7 @@ class Loop:
         if method is None:
             self.run.finish(decision.stop_reason)
             return
-        attempt = self.optimizer.attempt(round_, node, method, decision.facts)
+        attempt = self.optimizer.attempt(round_, node, method, decision)
         self.run.keep_attempt(attempt)
         self.observer.attempted(attempt)
 
@@ -114,7 +115,7 @@ class Loop:
         offers = self.offers(node)
         reviewed = self.optimizer.reviewer.facts(self.run.source(node), self.run.graph.evaluation(node))
         past = history_facts(self.run.graph, node, round_, self.run.config.rounds, self.optimizer.cards)
-        known = {**reviewed, **past}
+        known = {**reviewed, **past, **experience_facts(self.run.config.experience)}
         able = {method: method in offers and not unmet_preconditions(card, known)
                 for method, card in self.optimizer.cards.items()}
         return known | {name: Fact(name=name, value=value, provenance="writer")

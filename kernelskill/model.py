@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
+from evaluator.library import unknown_entry
 from evaluator.types import Evaluation, Frozen, TaskSpec
+from kernelskill.errors import TaskError
 
 Value = bool | int | float | str
 Provenance = Literal[
-    "ncu", "cuda_event", "nvml", "ptxas", "sass", "source", "simulated", "modelled", "task", "history", "device_card", "writer"
+    "ncu", "cuda_event", "nvml", "ptxas", "sass", "source", "simulated", "modelled", "task", "history", "device_card", "writer",
+    "experience",
 ]
 
 
@@ -110,6 +114,13 @@ class Task:
     def with_start(self, source: str) -> Task:
         """The same task with another starting solution."""
         return replace(self, start_source=source)
+
+    def allowing(self, operators: Iterable[str]) -> Task:
+        """The same task with more operators that may stay library code. Raises TaskError for what names none."""
+        added = tuple(operators)
+        for wrong in filter(None, map(unknown_entry, added)):
+            raise TaskError(f"--allow-library: {wrong}")
+        return replace(self, spec=self.spec.model_copy(update={"allow_library": (*self.spec.allow_library, *added)}))
 
 
 Outcome = Literal["improved", "equal", "regressed", "failed", "off_method", "duplicate", "not_written"]

@@ -1,10 +1,11 @@
-"""Where rules and knowledge are: inside the installed package first, beside it in a checkout second.
+"""Where rules and knowledge are: inside the installed package first, beside it in a checkout second; and the user's own files.
 
 The order matters: site-packages may hold a foreign top-level `rules` folder.
 """
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from kernelskill.errors import KernelSkillError
@@ -29,3 +30,10 @@ def rules_folder() -> Path:
 def methods_folder() -> Path:
     """The method cards."""
     return data_folder("knowledge") / "methods"
+
+
+def user_experience() -> Path:
+    """The per-user store of experience, in the data folder of the XDG base directory specification."""
+    home = os.environ.get("XDG_DATA_HOME", "")
+    base = Path(home) if Path(home).is_absolute() else Path.home() / ".local" / "share"
+    return base / "kernelskill" / "experience.sqlite"

@@ -15,6 +15,8 @@ from typing import Literal
 Kind = Literal["number", "bool", "text"]
 PER_METHOD = re.compile(r"^(applicable|applied|tried_here|failed_here|no_gain_here|last_gain|repeats)\.([a-z][a-z0-9_]*)$")
 
+EXPERIENCE = re.compile(r"^(experience_(?:trials|successes|gain))\.([a-z][a-z0-9_]*)\.([a-z][a-z0-9_]*)$")
+
 
 @dataclass(frozen=True)
 class FactSpec:
@@ -237,6 +239,11 @@ PER_METHOD_MEANING = {
     "no_gain_here": ("number", "attempts", "attempts from this solution that passed without being faster", "history"),
     "last_gain": ("number", "ratio", "parent time / child time of the method's most recent passed attempt in this run", "history"),
 }
+EXPERIENCE_MEANING = {
+    "experience_trials": ("attempts", "attempts of the method in earlier runs, on this device and family, under this bottleneck"),
+    "experience_successes": ("attempts", "how many of them made the solution faster"),
+    "experience_gain": ("ratio", "median parent time / child time of those"),
+}
 GROUPS = {"task": TASK, "time": TIME, "memory": MEMORY, "resources": RESOURCES, "sass": SASS, "source": SOURCE,
           "device": DEVICE, "nsight": NSIGHT, "history": HISTORY}
 VOCABULARY: dict[str, FactSpec] = {name: spec for group, rows in GROUPS.items() for name, spec in _table(group, rows)}
@@ -246,6 +253,9 @@ def lookup(name: str) -> FactSpec | None:
     """The word's definition; per-method facts such as `failed_here.launch_tuning` included. None: no such fact."""
     if name in VOCABULARY:
         return VOCABULARY[name]
+    if experience := EXPERIENCE.match(name):
+        unit, meaning = EXPERIENCE_MEANING[experience[1]]
+        return FactSpec(name, "number", unit, ("experience",), meaning, 0.0)
     match = PER_METHOD.match(name)
     if not match:
         return None

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from kernelskill.cli.allow import ALLOW_LIBRARY_HELP, split_names
+
 
 @click.command("optimize")
 @click.argument("task", required=False, type=click.Path(exists=True, path_type=Path))
@@ -19,12 +21,17 @@ import click
 @click.option("--rules", multiple=True, type=click.Path(exists=True, file_okay=False, path_type=Path),
               help="Folder with more rules; may be repeated, a later rule wins by id.")
 @click.option("--timeout", default=300.0, show_default=True, type=click.FloatRange(1), help="Seconds an evaluation may take.")
+@click.option("--allow-library", multiple=True, metavar="OPS", help=ALLOW_LIBRARY_HELP)
+@click.option("--experience", envvar="KERNELSKILL_EXPERIENCE", metavar="FILE", default="",
+              help="Use what earlier runs brought, and add to it: a store's file, or `user` for your own. Off by default.")
+@click.option("--no-experience", is_flag=True, help="Not even where KERNELSKILL_EXPERIENCE is set.")
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder  [default: runs/<task>-<time>]")
 @click.option("--resume", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Go on with this run.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else.")
 @click.pass_context
 def command(ctx: click.Context, task: Path | None, rounds: int, device: str, arch: str, card: str, writer: str,
-            rules: tuple[Path, ...], timeout: float, out: Path | None, resume: Path | None, as_json: bool) -> None:
+            rules: tuple[Path, ...], timeout: float, allow_library: tuple[str, ...], experience: str, no_experience: bool, out: Path | None,
+            resume: Path | None, as_json: bool) -> None:
     """Make TASK's kernel faster, round by round; the best solution is <run>/best.py.
 
     TASK is a folder with task.toml or one Python file (native or KernelBench form).
@@ -39,13 +46,15 @@ def command(ctx: click.Context, task: Path | None, rounds: int, device: str, arc
     folder = resume or out or assembly.default_folder(task or Path())
     try:
         if task is not None:
-            options = assembly.Options(rounds, device, arch, card, writer, rules, timeout)  # type: ignore[arg-type]
+            options = assembly.Options(rounds, device, arch, card, writer, rules, timeout,  # type: ignore[arg-type]
+                                       "" if no_experience else experience, split_names(allow_library))
             run = assembly.create_run(task, options, folder)
         else:
             run = assembly.open_run(folder)
         with run.held():
             observer.opened(run)
             assembly.assemble(run, observer).optimise()
+        assembly.learn(run)
     except KeyboardInterrupt:
         if (folder / "run.json").exists():
             click.echo(f"\ninterrupted; go on with: kernelskill optimize --resume {folder}", err=True)

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from evaluator.types import DeviceSpec, Evaluation, Frozen, Mode, Status
 from kernelskill.errors import Location, RunError
 from kernelskill.memory.attempts import AttemptGraph
+from kernelskill.memory.experience import Snapshot
 from kernelskill.memory.journal import Event, Journal
 from kernelskill.memory.store import Store, solution_digest
 from kernelskill.model import Attempt, Decision, Fact
@@ -41,7 +42,11 @@ class RunConfig(Frozen):
     timeout_s: float
     rules: tuple[str, ...] = ()
     """Extra rule folders."""
+    allow_library: tuple[str, ...] = ()
+    """Operators that may stay library code, beside the task's own."""
     versions: dict[str, str]
+    experience: Snapshot | None = None
+    """What earlier runs taught, as it was when the run started; None: experience is not used."""
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """Picks exactly one method, or the stop, from the rules that fired. Pure, total and the same for any order of the input.
 
-Stop rules end it. Then per method: vetoes, requirements, preferences, priority, expected gain, id.
+Stop rules end it. Then per method: vetoes, requirements, preferences, priority, expected gain, experience, id.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from typing import Literal
 
 from kernelskill.model import Candidate, Value
 from kernelskill.policy.conditions import show
-from kernelskill.policy.gain import expected
+from kernelskill.policy.gain import Past, expected, past_of
 from kernelskill.policy.schema import Action, Prefer, Propose, Require, Scalar, Stop, Veto
 
 NOTHING_LEFT = "no_method_left"
+BOTTLENECK = "bottleneck."
+"""Prefix of the derived facts under which experience is counted."""
 Fate = Literal["chosen", "vetoed", "beaten", "outranked", "stopped"]
 
 
@@ -43,13 +45,19 @@ class Proposal:
     gain: float
     note: str
     params: Mapping[str, Scalar]
+    past: Past | None = None
     fate: Fate = "chosen"
     fate_reason: str = ""
 
     @property
-    def rank(self) -> tuple[int, float, str]:
+    def rank(self) -> tuple[int, float, float, str]:
         """Sort key: smaller is better."""
-        return -self.leader.priority, -self.gain, self.method
+        return -self.leader.priority, -self.gain, -self.seen, self.method
+
+    @property
+    def seen(self) -> float:
+        """What a trial brought in earlier runs; it breaks ties of the expected gain, which the headroom often caps."""
+        return self.past.per_trial if self.past else 1.0
 
     def lost(self, fate: Fate, reason: str) -> Proposal:
         """The same with its fate."""
@@ -92,12 +100,14 @@ def select(fired: Iterable[Fired], values: Mapping[str, Value]) -> Selection:
 
 def _proposals(rules: Sequence[Fired], values: Mapping[str, Value]) -> Iterable[Proposal]:
     found: dict[str, list[Proposal]] = {}
+    limits = [name.removeprefix(BOTTLENECK) for name in values if name.startswith(BOTTLENECK)] or ["none"]
     for rule in rules:
         for action in rule.then:
             if isinstance(action, Propose):
-                gain = expected(action.gain, values)
+                past = past_of(action.propose, limits, values)
+                gain = expected(action.gain, values, past)
                 found.setdefault(action.propose, []).append(
-                    Proposal(action.propose, rule, (), gain.value, gain.note, action.params))
+                    Proposal(action.propose, rule, (), gain.value, gain.note, action.params, past))
     for same in found.values():
         leader = min(same, key=lambda p: (p.rank, p.leader.rule, sorted(map(str, p.params.items()))))
         yield replace(leader, proposed_by=tuple(sorted({p.leader.rule for p in same})))
@@ -159,6 +169,9 @@ def _compare(one: Proposal, other: Proposal) -> str:
         return f"priority {one.leader.priority} ({one.leader.rule}) against {other.leader.priority} of {other.method}"
     if one.gain != other.gain:
         return f"expected {show(one.gain)}x against {show(other.gain)}x of {other.method} at the same priority"
+    if one.seen != other.seen:
+        seen, against = one.past or "no earlier trials", other.past or "no earlier trials"
+        return f"same priority and gain as {other.method}; experience decides: {seen}, against {against}"
     return f"same priority and gain as {other.method}; the order of names decides"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from kernelskill.model import Value
@@ -17,6 +17,8 @@ _BINARY: Mapping[type[ast.operator], Callable[[float, float], float]] = {
 }
 _FUNCTIONS: Mapping[str, Callable[..., float]] = {"min": min, "max": max}
 _FACT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
+RULE_TRIALS = 4
+"""An expert's number weighs as much as this many trials: one lucky run must not overturn a rule."""
 LARGEST = 1e6
 """No optimisation gains more; a formula that says so divides by almost nothing."""
 
@@ -31,6 +33,44 @@ class Gain:
 
     value: float
     note: str = ""
+
+
+@dataclass(frozen=True)
+class Past:
+    """What a method brought in earlier runs under one bottleneck of the solution, on its device and family."""
+
+    bottleneck: str
+    trials: int
+    successes: int
+    median: float
+    """Median gain of the successes; 1 where there is none."""
+
+    @property
+    def per_trial(self) -> float:
+        """The gain that a trial brought on average: a trial without success brought nothing."""
+        return 1.0 + max(self.median - 1.0, 0.0) * self.successes / self.trials
+
+    def __str__(self) -> str:
+        helped = f"{self.successes} of {self.trials} earlier trials under {self.bottleneck} helped"
+        return f"{helped}, {show(round(self.median, 2))}x in the middle" if self.successes else helped
+
+
+def past_of(method: str, bottlenecks: Iterable[str], values: Mapping[str, Value]) -> Past | None:
+    """The method's experience under the bottleneck with the most trials; None where the facts hold none."""
+    trials = {name: int(values.get(f"experience_trials.{method}.{name}", 0)) for name in bottlenecks}
+    name = min(trials, key=lambda each: (-trials[each], each))
+    if not trials[name]:
+        return None
+    successes, median = (values.get(f"experience_{what}.{method}.{name}") for what in ("successes", "gain"))
+    return Past(name, trials[name], int(successes or 0), float(median or 1.0))
+
+
+def scaled(gain: Gain, past: Past) -> Gain:
+    """The rule's gain drawn towards what was seen: the geometric mean, the rule counting as much as `RULE_TRIALS` trials."""
+    weight = past.trials / (past.trials + RULE_TRIALS)
+    value = gain.value ** (1 - weight) * past.per_trial ** weight
+    note = f"{show(round(gain.value, 2))}x by the rule; {past}"
+    return Gain(value, f"{gain.note}; {note}" if gain.note else note)
 
 
 def formula_facts(text: str) -> list[str]:
@@ -51,15 +91,21 @@ def evaluate(text: str, values: Mapping[str, Value]) -> float:
     return _walk(_parse(text), read)
 
 
-def expected(gain: float | str | GainRange | GainFormula, values: Mapping[str, Value]) -> Gain:
-    """The gain that a proposal promises: at least 1, at most `headroom` where that fact is known."""
+def expected(gain: float | str | GainRange | GainFormula, values: Mapping[str, Value], past: Past | None = None) -> Gain:
+    """The gain that a proposal promises, drawn towards what the method brought before.
+
+    It is at least 1, and at most `headroom` where that fact is known.
+    """
     if isinstance(gain, GainRange):
         raw = Gain((gain.low + gain.high) / 2)
     elif isinstance(gain, (str, GainFormula)):
         raw = _from_formula(gain if isinstance(gain, GainFormula) else GainFormula(formula=gain), values)
     else:
         raw = Gain(float(gain))
-    value = min(max(raw.value, 1.0), LARGEST)
+    raw = Gain(min(max(raw.value, 1.0), LARGEST), raw.note)
+    if past is not None:
+        raw = scaled(raw, past)
+    value = raw.value
     headroom = values.get("headroom")
     if is_number(headroom) and value > max(float(headroom or 0), 1.0):
         note = f"{raw.note + '; ' if raw.note else ''}{show(round(value, 2))}x capped by headroom {show(headroom)}"

@@ -18,7 +18,7 @@ from kernelskill.policy.lint import VALIDATORS
 from kernelskill.policy.lint_cases import TestedRules
 from kernelskill.policy.testfile import Case
 from kernelskill.policy.validator import Validator
-from kernelskill.vocabulary import GROUPS, PER_METHOD_MEANING, VOCABULARY, FactSpec
+from kernelskill.vocabulary import EXPERIENCE_MEANING, GROUPS, PER_METHOD_MEANING, VOCABULARY, FactSpec
 
 HEAD = """\
 # Reference of the rule language
@@ -50,7 +50,7 @@ PROVENANCES = {
     "ptxas": "the assembler's report",
     "simulated": "counted in the simulator", "modelled": "computed by the time model", "cuda_event": "timed on a GPU",
     "ncu": "measured by Nsight Compute", "nvml": "asked of the driver", "device_card": "the device card",
-    "history": "the run's past", "writer": "the code writer",
+    "history": "the run's past", "writer": "the code writer", "experience": "earlier runs",
 }
 
 
@@ -119,6 +119,10 @@ def _facts() -> Iterator[str]:
     specs = (FactSpec(f"{name}.<method>", kind, unit, (source,), meaning, 0.0 if kind == "number" else None)  # type: ignore[arg-type]
              for name, (kind, unit, meaning, source) in PER_METHOD_MEANING.items())
     yield from _table(FACT_COLUMNS, [_fact(spec) for spec in specs])
+    yield ("\n### Experience\n\nKnown only in a run that was started with `--experience`; `<bottleneck>` is what follows "
+           "`bottleneck.` in a derived fact, or `none`.\n")
+    yield from _table(FACT_COLUMNS, [_fact(FactSpec(f"{name}.<method>.<bottleneck>", "number", unit, ("experience",), meaning))
+                                     for name, (unit, meaning) in EXPERIENCE_MEANING.items()])
 
 
 def _fact(spec: FactSpec) -> tuple[str, ...]:
