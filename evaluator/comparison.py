@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluator.inputs import Case
+from evaluator.precision import Yardstick
 from evaluator.trees import Leaf, leaves, round_to
 from evaluator.types import Mismatch, Status
 
@@ -24,6 +25,10 @@ class Expected:
     """What the reference returns for the task's own input dtypes."""
     allowed: NDArray[np.float64]
     """Largest permitted absolute error per element."""
+    free: NDArray[np.bool_] | None = None
+    """Elements that may hold anything; None: all are judged."""
+    yardstick: Yardstick | None = None
+    """Floating-point outputs: what the precision class is measured with."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,8 @@ def _compare_array(want: Expected, have: Leaf, path: str, case: Case) -> Verdict
         message = f"{path}: dtype {have.dtype}, the reference gives {want.dtype} for the task's inputs."
         return Verdict(Status.INCORRECT_DTYPE, message, Mismatch(**base))
     wrong, error = _wrong_elements(want, have)
+    if want.free is not None:
+        wrong = wrong & ~want.free
     if not wrong.any():
         return None
     return _numerical(want, have, wrong, error, path, base)

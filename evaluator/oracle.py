@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from evaluator.comparison import Expected, compare
 from evaluator.inputs import TASK, Case, vary, vary_constants
 from evaluator.native_module import load_reference
-from evaluator.tolerance import allowed_error, reduction_length, smooth_spread, working_roundoff
+from evaluator.precision import Yardstick, relative_error
+from evaluator.tolerance import UNIT_ROUNDOFF, allowed_error, reduction_length, smooth_spread, working_roundoff
 from evaluator.trees import Leaf, WireError, leaves, map_leaves, round_to
 from evaluator.types import TaskSpec
 
@@ -74,6 +75,18 @@ class Oracle(ABC):
     def _precise_outputs(self, problem: Problem, perturbation: Perturbation | None) -> Any:
         """The reference's outputs computed in double precision: a tree of Leaf. `perturbation` = (relative size, rng)."""
 
+    def own_problem(self, sizes: Mapping[str, int], seed: int) -> Problem:
+        """The task's own inputs. Raises TaskFault."""
+        return self._own_problem(sizes, seed)
+
+    def outputs(self, problem: Problem) -> Any:
+        """The reference's outputs in the task's own dtypes: a tree of Leaf. Raises TaskFault."""
+        return self._outputs(problem)
+
+    def precise_outputs(self, problem: Problem, perturbation: Perturbation | None = None) -> Any:
+        """The reference's outputs in double precision, of inputs moved by `perturbation`. Raises TaskFault."""
+        return self._precise_outputs(problem, perturbation)
+
     def input_bytes(self, sizes: Mapping[str, int]) -> int | None:
         """Bytes of the inputs at `sizes` where that is known without making them."""
         return None
@@ -114,7 +127,8 @@ class Oracle(ABC):
             values = leaf.as_float64()
             with np.errstate(invalid="ignore", over="ignore"):
                 spread = smooth_spread([m[path].as_float64() - values for m in moved])
-            return Expected(values, dtype, allowed_error(values, dtype, self.spec.tolerance, spread, terms))
+            allowed = allowed_error(values, dtype, self.spec.tolerance, spread, terms)
+            return Expected(values, dtype, allowed, _yardstick(values, dtypes[path], spread, roundoff, terms))
 
         by_identity = {id(leaf): expect(path, leaf) for path, leaf in leaves(precise, "out")}
         return map_leaves(lambda leaf: by_identity[id(leaf)], precise)
@@ -210,6 +224,17 @@ def _all_finite(tree: Any) -> bool:
     return all(bool(np.isfinite(leaf.as_float64()).all()) for _, leaf in leaves(tree, "") if leaf.is_float)
 
 
+def _yardstick(
+    values: NDArray[np.float64], own: Leaf, spread: NDArray[np.float64], roundoff: float, terms: int,
+) -> Yardstick | None:
+    error = relative_error(own.as_float64(), values)
+    moved = relative_error(values + spread, values)
+    if error is None or moved is None:
+        return None
+    dtype = next(name for name, unit in UNIT_ROUNDOFF.items() if unit == max(roundoff, UNIT_ROUNDOFF[own.dtype]))
+    return Yardstick(dtype, error, moved, roundoff, terms)
+
+
 def _widened(expected: Any, own: Any) -> Any:
     """Allows OWN_ERROR_FACTOR times the largest error that the reference makes in the task's own dtypes."""
     outputs = dict(leaves(own, "out"))
@@ -223,5 +248,6 @@ def _widened(expected: Any, own: Any) -> Any:
         with np.errstate(invalid="ignore"):
             error = np.abs(leaf.as_float64() - want.values)
         error = np.where(np.isfinite(rounded) & np.isfinite(error), error, 0.0)
-        widened[id(want)] = Expected(want.values, want.dtype, np.maximum(want.allowed, OWN_ERROR_FACTOR * error.max()))
+        widened[id(want)] = Expected(want.values, want.dtype, np.maximum(want.allowed, OWN_ERROR_FACTOR * error.max()),
+                                      want.yardstick)
     return map_leaves(lambda want: widened[id(want)], expected)

@@ -17,9 +17,11 @@ import numpy as np
 
 from evaluator.comparison import Verdict, compare
 from evaluator.compile import Compiled
-from evaluator.failures import LOG_CHARACTERS, Failure, summary
+from evaluator.failures import LOG_CHARACTERS, Failure, rejection, summary
 from evaluator.inputs import DISTRIBUTIONS, TASK, Case
+from evaluator.library import flag, is_allowed
 from evaluator.oracle import Oracle, Problem, Unjudgeable
+from evaluator.precision import Precision
 from evaluator.resources import kernel_resources
 from evaluator.runner import Ended, Runner
 from evaluator.solutions import How
@@ -29,6 +31,10 @@ from evaluator.types import Finding, KernelResources, Status, TaskSpec
 MORE_SIZES_DISTRIBUTIONS = 2
 """Beside `normal`, how many distributions the second and later check sizes get (in turns); the first gets all."""
 FINDINGS_LIMIT = 50
+PRECISION_CASES = frozenset({TASK, "normal"})
+"""Distributions on which the precision class is measured; the others look for faults where float32 itself is at its limits."""
+REJECTING = frozenset({"library_call", "guard"})
+"""Kinds whose error findings say that the solution broke a rule, not that it failed."""
 FRESH_FLOAT, FRESH_INTEGER = 0xFF, 0xA5
 """Bytes that the stand-in (and the spoiling of free memory on a GPU) fills fresh memory with."""
 
@@ -41,21 +47,23 @@ class Record:
     modules: dict[bytes, Compiled] = field(default_factory=dict)
     """Every module that the solution compiled, by its binary."""
     checks: Counter[str] = field(default_factory=Counter)
+    precision: Precision = field(default_factory=Precision)
 
     def take(self, reply: Mapping[str, Any], task: TaskSpec, solution: str) -> None:
         """Adds what a reply of the runner reports. Raises Ended for an error finding."""
         fresh = [Finding.model_validate(finding) for finding in reply["findings"]]
-        fresh += [] if task.allow_library else _library_findings(reply["library_calls"], solution)
+        fresh += library_findings(reply["library_calls"], task, solution)
         for finding in fresh:
             known = any((f.kind, f.kernel, f.file, f.line) == (finding.kind, finding.kernel, finding.file, finding.line)
                         for f in self.findings)
             if not known and len(self.findings) < FINDINGS_LIMIT:
                 self.findings.append(finding)
         self.take_modules(reply)
-        error = next((f for f in fresh if f.severity == "error"), None)
-        if error:
-            raise Ended(Failure(Status.RUNTIME_ERROR, summary(error)))
-
+        errors = [finding for finding in fresh if finding.severity == "error"]
+        if errors and errors[0].kind in REJECTING:
+            raise Ended(rejection([finding for finding in errors if finding.kind in REJECTING]))
+        if errors:
+            raise Ended(Failure(Status.RUNTIME_ERROR, summary(errors[0])))
 
     def take_modules(self, reply: Mapping[str, Any]) -> None:
         """Keeps the modules compiled since the last reply."""
@@ -135,6 +143,8 @@ def _judge(
     record.take(reply, task, runner.solution)
     if verdict:
         return replace(verdict, message=verdict.message + _strange_value(verdict, got, case, record.findings))
+    if case.distribution in PRECISION_CASES and how != "repeat":
+        record.precision.take(expected, got)
     if reply["modified"]:
         raise Ended(_input_modified(reply["modified"], case))
     return None
@@ -210,10 +220,14 @@ def _distributions(names: list[str], position: int) -> list[str]:
     return ["normal", *(others[(start + i) % len(others)] for i in range(MORE_SIZES_DISTRIBUTIONS))]
 
 
-def _library_findings(calls: list[Any], solution: str) -> list[Finding]:
+def library_findings(calls: Sequence[Sequence[Any]], task: TaskSpec, solution: str) -> list[Finding]:
+    """Of (operator, line, count): a warning for what the task lets stay, an error for everything else."""
     return [
-        Finding(kind="library_call", severity="warning", file=solution, line=line,
-                message=f"{name} computes outside the solution's own kernels ({count} calls)")
+        Finding(
+            kind="library_call", severity="warning" if is_allowed(name, task.allow_library) else "error", file=solution, line=line,
+            message=f"{name} computes outside the solution's own kernels ({count} call{'s' if count > 1 else ''})" + (
+                "" if is_allowed(name, task.allow_library)
+                else f"; compute it in a kernel, or let it stay with --allow-library {flag(name)}"))
         for name, line, count in calls
     ]
 

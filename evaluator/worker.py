@@ -16,15 +16,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from evaluator import profile_cuda, sanitizer
 from evaluator.comparison import Verdict
 from evaluator.environment import environment
-from evaluator.failures import Failure
+from evaluator.failures import Failure, rejection, summary
 from evaluator.guards import check_source
-from evaluator.oracle import Oracle, TaskFault, load_oracle
+from evaluator.oracle import Oracle, Problem, TaskFault, load_oracle
+from evaluator.precision import formats_in
 from evaluator.profile_sim import NoTime, full_problem, profile
 from evaluator.runner import Ended, Runner
 from evaluator.timing import summarise
-from evaluator.types import Evaluation, Finding, LaunchRecord, Request, Status, TimeEstimate
+from evaluator.types import Evaluation, Finding, LaunchRecord, Request, Status, TimeEstimate, Tool
 from evaluator.verify import Record, task_sizes, verify
 
 DISASSEMBLED = (Status.PASSED, Status.UNSUPPORTED)
@@ -46,6 +48,9 @@ class _Evaluation:
         self.environment = environment(request, sandbox)
         self.record = Record()
         self.seconds: dict[str, float] = {}
+        self.unavailable: dict[Tool, str] = {}
+        self.full: Problem | None = None
+        """The problem that was timed (mode cuda)."""
         self.deadline = time.monotonic() + max(request.timeout_s - MARGIN_SECONDS, 0.9 * request.timeout_s)
 
     def run(self) -> Evaluation:
@@ -69,7 +74,7 @@ class _Evaluation:
         self.record.findings += guard
         rejected = [finding for finding in guard if finding.severity == "error"]
         if rejected:
-            return self._failed(_rejection(rejected))
+            return self._failed(rejection(rejected))
         _preload(request)
         runners: list[Runner] = []
         try:
@@ -84,6 +89,9 @@ class _Evaluation:
                 verdict = self._verify(oracle, verifier) if "verify" in request.stages else None
             if verdict:
                 return self._answer(verdict.status, verdict.message, mismatch=verdict.mismatch)
+            if request.mode == "cuda" and request.sanitize:
+                with self._stage("sanitize"):
+                    self._sanitize(oracle)
             return self._passed(oracle, runners)
         finally:
             for runner in runners:
@@ -92,6 +100,18 @@ class _Evaluation:
     def _verify(self, oracle: Oracle, runner: Runner) -> Verdict | None:
         secret = secrets.randbits(32) if self.request.seed is None else self.request.seed
         return verify(oracle, runner, secret, self.record)
+
+    def _sanitize(self, oracle: Oracle) -> None:
+        """Adds what compute-sanitizer finds in the solution's own kernels. Raises Ended for an error."""
+        kernels = [kernel.kernel for kernel in self.record.resources(False)]
+        checked = sanitizer.check(self.request, oracle, kernels, self.record.sources, self.deadline)
+        self.record.checks.update(checked.counts)
+        self.record.findings += checked.findings
+        if checked.unavailable:
+            self.unavailable["compute-sanitizer"] = checked.unavailable
+        error = next((finding for finding in checked.findings if finding.severity == "error"), None)
+        if error:
+            raise Ended(Failure(Status.RUNTIME_ERROR, f"{summary(error)} (compute-sanitizer)"))
 
     def _passed(self, oracle: Oracle, runners: list[Runner]) -> Evaluation:
         checks = self.record.checks
@@ -107,14 +127,30 @@ class _Evaluation:
                 launches, time_estimate, facts = self._time(oracle, runners)
         except NoTime as reason:
             return self._answer(Status.PASSED, message, time_unavailable=str(reason))
-        return self._answer(Status.PASSED, message, launches=tuple(launches), time=time_estimate, task_facts=facts)
+        seen = {"launches": tuple(launches)} if self.request.mode == "sim" else self._observed(runners[0])
+        return self._answer(Status.PASSED, message, time=time_estimate, task_facts=facts, **seen)
+
+    def _observed(self, runner: Runner) -> dict[str, Any]:
+        """What the GPU did during a call: its launches, its timeline, the counters of its kernels."""
+        assert self.full is not None
+        with self._stage("launches"):
+            launches, timeline, missing = profile_cuda.launches_of(runner.launches())
+        if missing:
+            self.unavailable["cupti"] = missing
+        seen: dict[str, Any] = {"launches": launches, "timeline": timeline}
+        if self.request.counters:
+            with self._stage("counters"):
+                seen["profiles"], missing = profile_cuda.counters_of(self.request, self.full, launches, self.deadline)
+            if missing:
+                self.unavailable["ncu"] = missing
+        return seen
 
     def _time(self, oracle: Oracle, runners: list[Runner]) -> tuple[list[LaunchRecord], TimeEstimate, dict[str, float]]:
         if self.request.mode == "sim":
             launches, estimate, facts, reply = profile(oracle, runners[-1], self.request.device)
             self.record.take(reply, self.request.task, self.request.solution)
             return launches, estimate, facts
-        problem = full_problem(oracle)
+        problem = self.full = full_problem(oracle)
         if oracle.spec.kind == "kernelbench":
             runners[0].construct(problem)
         reply = runners[0].time(problem.inputs)
@@ -130,10 +166,14 @@ class _Evaluation:
         findings = self.record.findings
         if status is Status.PASSED:
             findings = [finding for finding in findings if finding.severity == "warning"]
+        resources = self.record.resources(status in DISASSEMBLED)
+        if status is Status.PASSED:
+            fields["precision_class"] = self.record.precision.classify(formats_in(resources))
+            fields["precision_ratio"] = self.record.precision.ratio()
         return Evaluation(
             status=status, message=message, environment=self.environment, findings=tuple(findings), compile_log=log,
-            resources=self.record.resources(status in DISASSEMBLED), checks=dict(self.record.checks),
-            stage_seconds=self.seconds, **fields,
+            resources=resources, checks=dict(self.record.checks),
+            stage_seconds=self.seconds, unavailable=self.unavailable, **fields,
         )
 
     @contextmanager
@@ -155,12 +195,6 @@ def _guard(request: Request) -> list[Finding]:
     except SyntaxError as error:
         message = f"{request.solution}:{error.lineno}: {error.msg}"
         raise Ended(Failure(Status.COMPILE_ERROR, message, f"{message}\n{error.text or ''}")) from error
-
-
-def _rejection(findings: list[Finding]) -> Failure:
-    first = findings[0]
-    more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
-    return Failure(Status.REJECTED, f"{first.file}:{first.line}: {first.message}{more}")
 
 
 def _preload(request: Request) -> None:
