@@ -25,10 +25,10 @@ class Expected:
     """What the reference returns for the task's own input dtypes."""
     allowed: NDArray[np.float64]
     """Largest permitted absolute error per element."""
-    free: NDArray[np.bool_] | None = None
-    """Elements that may hold anything; None: all are judged."""
     yardstick: Yardstick | None = None
     """Floating-point outputs: what the precision class is measured with."""
+    free: NDArray[np.bool_] | None = None
+    """Elements that may hold anything; None: all are judged."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from evaluator.channel import Channel, Closed
 from evaluator.compile import Compiled
+from evaluator.conditions import Conditions
 from evaluator.cuda_hook import watch
 from evaluator.failures import WrongForm, failure_of
 from evaluator.solutions import How, Solution, load_solution
@@ -47,7 +48,7 @@ class Host:
                 self.session.forget_library_calls()
             return {"data": None, "notes": notes}
         if operation == "call":
-            return self._call(self.solution, data, message["how"], message["sizes"], message["keep_inputs"])
+            return self._call(self.solution, message)
         if operation == "profile":
             return self._profile(self.solution, data)
         if operation == "time":
@@ -56,23 +57,29 @@ class Host:
             return {"data": None, **time_solution(self.solution, data, self.request.device)}
         raise WrongForm(f"unknown message {operation!r}")
 
-    def _call(self, solution: Solution, inputs: Any, how: How, sizes: dict[str, int], keep_inputs: bool) -> dict[str, Any]:
-        solution.set_inputs(inputs, how)
+    def _call(self, solution: Solution, message: Mapping[str, Any]) -> dict[str, Any]:
+        conditions, keep_inputs = Conditions.model_validate(message["conditions"]), bool(message["keep_inputs"])
+        how: How = message["how"]
+        solution.set_inputs(message["data"], how, conditions.layout)
         if self.session is not None:
-            self.session.sizes = sizes
+            self.session.sizes = message["sizes"]
+            self.session.fresh_byte, self.session.block_order = conditions.fresh_byte, conditions.block_order
             if keep_inputs:
                 self._protect(solution)
         else:
-            self._spoil_free_memory(solution)
+            self._spoil_free_memory(solution, 0xFF if conditions.fresh_byte is None else conditions.fresh_byte)
         result = solution.call()
         self._sizes |= {leaf.values.nbytes for _, leaf in leaves(result, "")}
         data = {"result": result, "buffers": solution.buffers()}
         return self._reply(data, modified=solution.modified_inputs() if keep_inputs else [])
 
-    def _spoil_free_memory(self, solution: Solution) -> None:
-        """On a GPU: the blocks that the next allocations get hold NaN, not an earlier result. (The stand-in poisons itself.)"""
+    def _spoil_free_memory(self, solution: Solution, byte: int) -> None:
+        """On a GPU: the blocks that the next allocations get hold `byte` (0xFF: NaN), not an earlier result.
+
+        The stand-in poisons its memory itself.
+        """
         sizes = self._sizes | {leaf.values.nbytes for _, leaf in leaves(solution.given, "") if isinstance(leaf, Leaf)}
-        blocks = [solution.spoil(size) for size in sorted(sizes) for _ in range(SPOILED_BLOCKS) if size]
+        blocks = [solution.spoil(size, byte) for size in sorted(sizes) for _ in range(SPOILED_BLOCKS) if size]
         blocks.clear()
 
     def _protect(self, solution: Solution) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Literal, NoReturn
 
 from evaluator import seccomp
 from evaluator.channel import Channel, Closed, Late
+from evaluator.conditions import Conditions
 from evaluator.failures import Failure
 from evaluator.inputs import Case
 from evaluator.launch import serve
@@ -67,11 +68,14 @@ class Runner:
         data = {"init": problem.init, "state": dict(problem.state)}
         return list(self._ask({"op": "construct", "data": data}, "while ModelNew was constructed").get("notes", []))
 
-    def call(self, inputs: Mapping[str, Any], how: How, case: Case, keep_inputs: bool) -> dict[str, Any]:
+    def call(
+        self, inputs: Mapping[str, Any], how: How, case: Case, keep_inputs: bool, conditions: Conditions | None = None,
+    ) -> dict[str, Any]:
         """Calls the solution, which must not change its inputs if `keep_inputs`; the reply of `launch.Host`. Raises Ended."""
         data = None if how == "repeat" else dict(inputs)
         when = f"on {case}, " + ", ".join(f"{name}={value}" for name, value in case.sizes.items())
-        return self._ask({"op": "call", "how": how, "sizes": case.sizes, "keep_inputs": keep_inputs, "data": data}, when)
+        return self._ask({"op": "call", "how": how, "sizes": case.sizes, "keep_inputs": keep_inputs, "data": data,
+                          "conditions": (conditions or Conditions()).model_dump()}, when)
 
     def profile(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """One simulated call at the full sizes. Raises Ended."""

@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from evaluator.failures import WrongForm
+from evaluator.layouts import arranged
 from evaluator.trees import Leaf, leaves, map_leaves
 
 How = Literal["fresh", "refill", "repeat"]
@@ -51,8 +52,16 @@ class Solution(ABC):
         """Calls the solution with `live`; the raw result."""
 
     @abstractmethod
-    def spoil(self, nbytes: int) -> Any:
-        """A device block of 0xFF bytes: NaN in every float format."""
+    def spoil(self, nbytes: int, byte: int = 0xFF) -> Any:
+        """A device block of equal bytes; 0xFF is NaN in every float format."""
+
+    @abstractmethod
+    def elements(self, count: int, like: Any) -> Any:
+        """A one-dimensional device array of `count` elements of `like`'s dtype, all bytes 0xFF."""
+
+    @abstractmethod
+    def reversed_axes(self, array: Any) -> Any:
+        """A view with the axes in reverse order."""
 
     def buffers(self) -> dict[str, Leaf]:
         """Model state after the call (kernelbench)."""
@@ -62,10 +71,10 @@ class Solution(ABC):
         """Makes the model (kernelbench); notes for the person."""
         return []
 
-    def set_inputs(self, inputs: Mapping[str, Any], how: How) -> None:
-        """Prepares the next call."""
+    def set_inputs(self, inputs: Mapping[str, Any], how: How, layout: str = "contiguous") -> None:
+        """Prepares the next call. `layout`: how fresh inputs lie in memory (`layouts.arranged`)."""
         if how == "fresh":
-            self.live = {name: map_leaves(self._place, value) for name, value in inputs.items()}
+            self.live = {name: map_leaves(lambda leaf: self._place(leaf, layout), value) for name, value in inputs.items()}
         elif how == "refill":
             for name, value in inputs.items():
                 places = zip(leaves(value, name), leaves(self.live[name], name), strict=True)
@@ -87,8 +96,8 @@ class Solution(ABC):
             return tuple(self.taken(value) for value in result)
         return self.to_host(result, "the result")
 
-    def _place(self, value: Any) -> Any:
-        return self.to_device(value) if isinstance(value, Leaf) else value
+    def _place(self, value: Any, layout: str) -> Any:
+        return arranged(self, value, layout) if isinstance(value, Leaf) else value
 
     def modified_inputs(self) -> list[str]:
         """`x[3, 0]`-style places of the first element of every input that the call changed."""
@@ -131,9 +140,17 @@ class NativeSolution(Solution):
         """Calls `run`."""
         return self.module.run(*self.live.values())
 
-    def spoil(self, nbytes: int) -> Any:
+    def spoil(self, nbytes: int, byte: int = 0xFF) -> Any:
         """From CuPy's memory pool."""
-        return self.cupy.full(nbytes, 0xFF, dtype=self.cupy.uint8)
+        return self.cupy.full(nbytes, byte, dtype=self.cupy.uint8)
+
+    def elements(self, count: int, like: Any) -> Any:
+        """From CuPy's memory pool."""
+        return self.spoil(count * like.dtype.itemsize).view(like.dtype)
+
+    def reversed_axes(self, array: Any) -> Any:
+        """`array.transpose()`."""
+        return array.transpose()
 
 
 class KernelBenchSolution(Solution):
@@ -172,9 +189,17 @@ class KernelBenchSolution(Solution):
         with self.torch.no_grad():
             return self.model(*self.live.values())
 
-    def spoil(self, nbytes: int) -> Any:
+    def spoil(self, nbytes: int, byte: int = 0xFF) -> Any:
         """From torch's caching allocator."""
-        return self.torch.full((nbytes,), 0xFF, dtype=self.torch.uint8, device="cuda")
+        return self.torch.full((nbytes,), byte, dtype=self.torch.uint8, device="cuda")
+
+    def elements(self, count: int, like: Any) -> Any:
+        """From torch's caching allocator."""
+        return self.spoil(count * like.element_size()).view(like.dtype)
+
+    def reversed_axes(self, array: Any) -> Any:
+        """`array.permute` with the axes reversed."""
+        return array.permute(*reversed(range(array.dim())))
 
     def buffers(self) -> dict[str, Leaf]:
         """The model's buffers by name."""

@@ -237,7 +237,7 @@ def new(shape: Shape, dtype: Any = float, order: str = "C", fresh: str = "zeros"
     if fresh == "empty":
         registry.made_empty(raw.ctypes.data)
         if session().mode == "verify":
-            poison(raw, kind)
+            poison(raw, kind, session().fresh_byte)
     return share(np.ndarray(dims, kind, raw.data, 0, None, "F" if order == "F" else "C"))
 
 

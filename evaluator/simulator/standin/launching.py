@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import struct
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -59,13 +60,23 @@ def _verify(request: Launch, place: Place | None) -> None:
         result = interpreter.run(
             request.module, request.symbol, request.shape.grid, request.shape.block, packed,
             _buffers(request, packed, replaced), dynamic_shared=request.shape.dynamic_shared, checks=True,
-            threads=session().threads, sm_count=session().device.sm_count)
+            blocks=_block_order(math.prod(request.shape.grid)), threads=session().threads,
+            sm_count=session().device.sm_count)
     found = [_finding(raw, request, place) for raw in result.findings]
     for finding in found:
         session().report(finding)
     fatal = next((finding for finding in found if finding.severity == "error"), None)
     if fatal is not None:
         raise SimulatedError(fatal)
+
+
+def _block_order(blocks: int) -> list[int] | None:
+    """The session's order of blocks; None: as they are numbered."""
+    order = session().block_order
+    if order is None:
+        return None
+    indices = range(blocks)
+    return list(reversed(indices)) if order < 0 else random.Random(order).sample(indices, blocks)
 
 
 def _profile(request: Launch, place: Place | None) -> None:

@@ -118,9 +118,9 @@ class Registry:
             self._starts.remove(allocation.address)
 
 
-def poison(raw: NDArray[np.uint8], dtype: np.dtype[Any]) -> None:
-    """Fills `raw` with what nothing may rely on: NaN for floating dtypes, a large pattern for integers."""
-    raw[:] = NAN_POISON if dtype.kind in "fcV" else INTEGER_POISON
+def poison(raw: NDArray[np.uint8], dtype: np.dtype[Any], byte: int | None = None) -> None:
+    """Fills `raw` with what nothing may rely on: `byte`, or NaN for floating dtypes and a large pattern for integers."""
+    raw[:] = byte if byte is not None else NAN_POISON if dtype.kind in "fcV" else INTEGER_POISON
 
 
 def bytes_at(address: int, nbytes: int, owner: Any) -> NDArray[np.uint8]:

@@ -170,11 +170,13 @@ def _from_array(torch: Any, name: str, array: ndarray, kwargs: dict[str, Any]) -
 
 
 def _poison(tensor: Any) -> None:
+    byte = session().fresh_byte
     if tensor.dtype is sys.modules["torch"].bool:
-        tensor.fill_(True)
+        tensor.fill_(byte != 0)
         return
     raw = tensor.new_empty(0, dtype=sys.modules["torch"].uint8).set_(tensor.untyped_storage())
-    raw.fill_(NAN_POISON if tensor.is_floating_point() or tensor.is_complex() else INTEGER_POISON)
+    own = NAN_POISON if tensor.is_floating_point() or tensor.is_complex() else INTEGER_POISON
+    raw.fill_(own if byte is None else byte)
 
 
 class _Stream:
