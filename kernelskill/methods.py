@@ -96,6 +96,16 @@ class Condition(Frozen):
             return None
         return COMPARE[self.op](left.value, right.value if right is not None else self.operand)
 
+    def wanted(self, parent: Mapping[str, Fact]) -> str:
+        """E.g. `vector_load_bytes at least 16`; a comparison with the parent names the parent's value."""
+        if self.any:
+            return " or ".join(each.wanted(parent) for each in self.any)
+        name = self.fact or ""
+        if not self.parent:
+            return f"{name} {WORDS[self.op]} {_shown(self.operand)}"
+        before = _shown(parent[name].value) if name in parent else "value"
+        return f"{name} {WORDS[self.op]} the parent's {before}"
+
     def describe(self, child: Mapping[str, Fact], parent: Mapping[str, Fact]) -> str:
         """E.g. `vector_load_bytes at least 16 (is 4)`; values in brackets, `unknown` where there is no fact."""
         if self.any:

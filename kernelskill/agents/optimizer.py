@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from evaluator.types import Evaluation, Status
 from kernelskill.agents.diagnoser import diagnose
+from kernelskill.agents.planner import Planner
 from kernelskill.agents.reviewer import Reviewer
 from kernelskill.errors import WriterError
 from kernelskill.memory.history import history_lines
 from kernelskill.memory.run import Run
 from kernelskill.methods import MethodCard, broken_promises
-from kernelskill.model import Attempt, Fact, MethodApplication, Outcome, Task
-from kernelskill.writers.base import CodeWriter, WriteRequest
+from kernelskill.model import Attempt, Decision, MethodApplication, Outcome, Task
+from kernelskill.writers import CodeWriter, Request
 
 MIN_GAIN = 1.02
 """Smaller gains count as equal: below it the time model and an A/A run on a GPU differ by noise."""
@@ -31,15 +32,14 @@ class Optimizer:
     writer: CodeWriter
     cards: Mapping[str, MethodCard]
 
-    def attempt(self, round_: int, parent: str, method: MethodApplication, facts: Mapping[str, Fact]) -> Attempt:
+    def attempt(self, round_: int, parent: str, method: MethodApplication, decision: Decision) -> Attempt:
         """Never raises for what the writer or its code does: a failure is an attempt with its reason."""
         def edge(child: str, outcome: Outcome, message: str = "", **more: object) -> Attempt:
             return Attempt.model_validate(dict(round=round_, parent=parent, child=child, method=method, outcome=outcome,
                                                message=message, **more))
 
-        request = WriteRequest(self.task, method, self.run.source(parent), facts, history_lines(self.run.graph, parent))
         try:
-            source = self.writer.write(request)
+            source = self.writer.write(self.task, self.request(round_, parent, method, decision))
         except WriterError as error:
             return edge("", "not_written", str(error))
         child = self.run.keep_source(source)
@@ -48,11 +48,17 @@ class Optimizer:
         evaluation = self.reviewer.review(self.run.source_path(child))
         if evaluation.status is not Status.PASSED:
             return edge(child, "failed", diagnose(evaluation), evaluation=evaluation)
-        broken = broken_promises(self.cards[method.method], facts, self.reviewer.facts(source, evaluation))
+        broken = broken_promises(self.cards[method.method], decision.facts, self.reviewer.facts(source, evaluation))
         if broken:
             return edge(child, "off_method", "; ".join(broken), evaluation=evaluation)
         outcome, gain, message = self._compare(parent, evaluation)
         return edge(child, outcome, message, gain=gain, evaluation=evaluation)
+
+    def request(self, round_: int, parent: str, method: MethodApplication, decision: Decision) -> Request:
+        """What the writer is asked; made from the run's record alone, so it can be made again later."""
+        planner = Planner(self.task, self.cards, self.run.config.device, self.run.config.mode)
+        return planner.request(method, decision, self.run.source(parent), history_lines(self.run.graph, parent, round_),
+                               self.run.graph.evaluation(parent))
 
     def _compare(self, parent: str, child: Evaluation) -> tuple[Outcome, float | None, str]:
         before, after = self.run.graph.evaluation(parent).time, child.time

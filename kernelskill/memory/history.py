@@ -55,9 +55,9 @@ def _last_gain(attempts: list[Attempt], method: str) -> float | None:
     return gains[-1] if gains else None
 
 
-def history_lines(graph: AttemptGraph, node: str) -> tuple[str, ...]:
-    """What was tried from this solution and what came of it, a line each, for the writer."""
+def history_lines(graph: AttemptGraph, node: str, round_: int) -> tuple[str, ...]:
+    """What was tried from this solution before round `round_` and what came of it, a line each, for the writer."""
     return tuple(
         f"{a.method}: {a.outcome}" + (f", {a.gain:.2f}x" if a.gain else "") + (f" ({a.message})" if a.message else "")
-        for a in graph.from_here(node)
+        for a in graph.from_here(node) if a.round < round_
     )

@@ -44,9 +44,21 @@ def mattered(decision: Decision) -> list[FiredRule]:
     return first + [rule for rule in every if rule not in first]
 
 
+def behind(decision: Decision) -> list[FiredRule]:
+    """The rules that proposed the chosen method, and those whose derived facts they needed; no rule about another method."""
+    if decision.chosen is None:
+        return []
+    proposal = ["propose", decision.chosen.method]
+    kept = [rule for rule in decision.fired if any(effect.split()[:2] == proposal for effect in rule.effects)]
+    return _needed_by(kept, decision)
+
+
 def _with_needed(decision: Decision, methods: set[str]) -> list[FiredRule]:
     """Rules that touch the methods or stop the run, and those whose derived facts they needed, in the order of firing."""
-    kept = [rule for rule in decision.fired if any(_touches(effect, methods) for effect in rule.effects)]
+    return _needed_by([rule for rule in decision.fired if any(_touches(effect, methods) for effect in rule.effects)], decision)
+
+
+def _needed_by(kept: list[FiredRule], decision: Decision) -> list[FiredRule]:
     while True:
         needed = {f"derive {fact}" for rule in kept for fact in rule.matched if fact in decision.derived}
         more = [rule for rule in decision.fired if rule not in kept and needed & set(rule.effects)]

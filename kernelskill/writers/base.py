@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection
 from typing import Protocol
 
-from kernelskill.model import Fact, MethodApplication, Task
+from kernelskill.model import MethodApplication, Task
+from kernelskill.writers.request import Request
 
 BEYOND = ("the templates cover element-wise chains, row reductions, transposition and matrix products; other code needs a "
           "model as the writer, which this version does not have yet")
 """What to say, as a hint, of a task or solution that the built-in writer cannot handle."""
-
-
-@dataclass(frozen=True)
-class WriteRequest:
-    """One method to apply to one solution, with the evidence that led to it."""
-
-    task: Task
-    method: MethodApplication
-    parent_source: str
-    facts: Mapping[str, Fact]
-    history: tuple[str, ...]
-    """One line for each earlier attempt from this very solution, oldest first."""
 
 
 class CodeWriter(Protocol):
@@ -44,6 +32,6 @@ class CodeWriter(Protocol):
         """Methods this writer can apply to `source` now, each with the parameters it would use; `tried` are left out."""
         ...
 
-    def write(self, request: WriteRequest) -> str:
+    def write(self, task: Task, request: Request) -> str:
         """The complete solution module with the method applied. Raises WriterError(what, hint)."""
         ...

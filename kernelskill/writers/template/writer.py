@@ -8,7 +8,8 @@ from typing import Any
 
 from kernelskill.errors import KernelSkillError, WriterError
 from kernelskill.model import MethodApplication, Task
-from kernelskill.writers.base import BEYOND, WriteRequest
+from kernelskill.writers.base import BEYOND
+from kernelskill.writers.request import Request
 from kernelskill.writers.task_code import raised_by_task
 from kernelskill.writers.template import planline
 from kernelskill.writers.template.families import FAMILIES, describe
@@ -87,18 +88,20 @@ class TemplateWriter:
             return str(reason)
         return ""
 
-    def write(self, request: WriteRequest) -> str:
+    def write(self, task: Task, request: Request) -> str:
         """The parent with the method applied. Parameters that the request leaves open are the method's first choice."""
-        family, problem = self._recognise(request.task)
-        plan, methods = self.plan_of(request.task, request.parent_source)
         wanted = request.method
+        if wanted is None or request.role == "repairer":
+            raise WriterError("the template writer applies a method that is named; it chooses none and repairs nothing")
+        family, problem = self._recognise(task)
+        plan, methods = self.plan_of(task, request.source)
         try:
             steps = family.steps(wanted.method, plan, problem)
         except Illegal as reason:
             raise WriterError(f"{wanted.method} cannot be applied: {reason}",
                               hint="choose among the methods that the writer calls applicable") from reason
         step = _matching(steps, wanted)
-        return self.render(request.task, step.plan, (*methods, MethodApplication(method=wanted.method, params=step.params)))
+        return self.render(task, step.plan, (*methods, MethodApplication(method=wanted.method, params=step.params)))
 
     def describe(self, task: Task) -> Task:
         """The task with family, operation and arguments as recognised. Raises WriterError when no template fits."""

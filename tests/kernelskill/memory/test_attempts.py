@@ -92,4 +92,4 @@ def test_every_history_fact_is_in_the_vocabulary(graph):
 
 
 def test_the_writers_history_names_method_outcome_and_gain(graph):
-    assert history_lines(graph, "a")[0] == "unrolling: regressed, 0.50x"
+    assert history_lines(graph, "a", 9)[0] == "unrolling: regressed, 0.50x"

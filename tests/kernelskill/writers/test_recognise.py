@@ -11,7 +11,7 @@ from evaluator.simulator import standin
 from evaluator.types import TaskSpec
 from kernelskill.errors import WriterError
 from kernelskill.model import MethodApplication, Task
-from kernelskill.writers import WriteRequest
+from kernelskill.writers import Request
 from kernelskill.writers.template import TemplateWriter
 
 torch = pytest.importorskip("torch", reason="torch is not installed (pip install kernelskill[torch])")
@@ -74,7 +74,7 @@ def test_known_models_are_recognised_and_compute_the_same(tmp_path, init, forwar
     task, writer = model(tmp_path, init, forward, inputs), TemplateWriter()
     source = writer.start(task)
     assert family(task) == expected
-    source = writer.write(WriteRequest(task, MethodApplication(method="launch_tuning"), source, {}, ()))
+    source = writer.write(task, Request(method=MethodApplication(method="launch_tuning"), source=source))
     session = standin.Session(device=DEVICE)
     standin.install(session)
     try:

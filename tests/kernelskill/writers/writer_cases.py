@@ -9,7 +9,7 @@ from pathlib import Path
 
 from evaluator.types import TaskSpec
 from kernelskill.model import MethodApplication, Task
-from kernelskill.writers import WriteRequest
+from kernelskill.writers import Request
 from kernelskill.writers.template import TemplateWriter
 
 SIZES = {"rows": 8192, "cols": 1024, "m": 512, "n": 512, "k": 512}
@@ -51,7 +51,7 @@ def apply(task: Task, source: str, *methods: str | MethodApplication) -> str:
     writer = TemplateWriter()
     for method in methods:
         chosen = method if isinstance(method, MethodApplication) else MethodApplication(method=method)
-        source = writer.write(WriteRequest(task, chosen, source, {}, ()))
+        source = writer.write(task, Request(method=chosen, source=source))
     return source
 
 
@@ -67,7 +67,7 @@ def reached(task: Task, walks: int, seed: int = 0) -> dict[str, tuple[str, ...]]
             if not open_methods:
                 break
             method = rng.choice(sorted(open_methods))
-            source = writer.write(WriteRequest(task, open_methods[method], source, {}, ()))
+            source = writer.write(task, Request(method=open_methods[method], source=source))
             path = (*path, str(open_methods[method]))
             found.setdefault(source, path)
     return found
