@@ -47,6 +47,10 @@ class WrongForm(Exception):
     """The solution does not have the form that its task asks for (no `run`, a result that is no array, ...)."""
 
 
+class Cheated(Exception):
+    """The solution did what only a cheat needs; the message says what."""
+
+
 def failure_of(error: BaseException, solution: str, seen: Sequence[Finding] = ()) -> Failure:
     """Maps whatever the solution raised. Where `solution` (its path) is on the traceback, the message names the line.
 
@@ -82,6 +86,8 @@ def _recognised(error: BaseException, place: str, solution: str) -> Failure | No
         if finding.kind == "unsupported":
             return Failure(Status.UNSUPPORTED, f"{summary(finding)}: {finding.message}", findings=(finding,))
         return Failure(Status.RUNTIME_ERROR, summary(finding), findings=(finding,))
+    if kind == "Cheated":
+        return rejection([Finding(kind="guard", message=str(error))])
     if kind == "GuardError":
         log = str(getattr(error, "log", error))
         return Failure(Status.REJECTED, place + "the CUDA source or an option was refused: " + _first_error(log), log)
@@ -94,6 +100,14 @@ def _recognised(error: BaseException, place: str, solution: str) -> Failure | No
         at = f" (CUDA line {line})" if line else ""
         return Failure(Status.UNSUPPORTED, f"{place}the simulator cannot run this: {getattr(error, 'message', error)}{at}")
     return None
+
+
+def rejection(findings: Sequence[Finding]) -> Failure:
+    """REJECTED for the first finding, whose whole message a person needs to see what to change."""
+    first = findings[0]
+    place = f"{first.file}:{first.line}: " if first.file and first.line else ""
+    more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
+    return Failure(Status.REJECTED, f"{place}{first.message}{more}", findings=tuple(findings))
 
 
 def summary(finding: Finding) -> str:

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evaluator.failures import Failure, summary
+from evaluator.failures import Failure, rejection, summary
 from evaluator.inputs import TASK, Case
 from evaluator.oracle import Oracle, Problem
 from evaluator.runner import Ended, Runner
 from evaluator.simulator.time_model import limiter
 from evaluator.trees import total_bytes
-from evaluator.types import DeviceSpec, Finding, LaunchRecord, Status, TimeEstimate
-from evaluator.verify import task_sizes
+from evaluator.types import DeviceSpec, Finding, LaunchRecord, Status, TaskSpec, TimeEstimate
+from evaluator.verify import library_findings, task_sizes
 
 INPUT_LIMIT_BYTES = 8 << 30
 LEAST_WRITTEN = 0.9
@@ -65,15 +65,21 @@ def profile(
     if unwritten is not None:
         raise Ended(Failure(Status.RUNTIME_ERROR, f"{summary(unwritten)} (at the full sizes)", findings=(unwritten,)), reply)
     estimate, facts = modelled_time(launches), task_sizes(problem, reply["outputs"])
-    _refuse_library_calls(reply["library_calls"], runner.solution)
+    _refuse_library_calls(reply["library_calls"], oracle.spec, runner.solution)
     suspicious = implausible_time(estimate, facts["task_bytes"], device, oracle.spec.sizes)
     if suspicious is not None:
         reply["findings"].append(suspicious.model_dump(mode="json"))
     return launches, estimate, facts, reply
 
 
-def _refuse_library_calls(calls: Sequence[Sequence[Any]], solution: str) -> None:
-    """Raises NoTime where the full-size call computes with operators: their kernels are the library's, not modelled."""
+def _refuse_library_calls(calls: Sequence[Sequence[Any]], task: TaskSpec, solution: str) -> None:
+    """Raises NoTime where the full-size call computes with operators: their kernels are the library's, not modelled.
+
+    Raises Ended where the task does not let them stay.
+    """
+    refused = [finding for finding in library_findings(calls, task, solution) if finding.severity == "error"]
+    if refused:
+        raise Ended(rejection(refused))
     if calls:
         named = ", ".join(f"{name} ({Path(solution).name}:{line}, {count} calls)" for name, line, count in calls[:4])
         more = f" and {len(calls) - 4} more" if len(calls) > 4 else ""

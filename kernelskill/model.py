@@ -15,7 +15,7 @@ from kernelskill.errors import TaskError
 
 Value = bool | int | float | str
 Provenance = Literal[
-    "ncu", "cuda_event", "nvml", "ptxas", "sass", "source", "simulated", "modelled", "task", "history", "device_card", "writer",
+    "ncu", "cuda_event", "cupti", "launched", "nvml", "ptxas", "sass", "source", "simulated", "modelled", "task", "history", "device_card", "writer",
     "experience",
 ]
 

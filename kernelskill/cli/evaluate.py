@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from kernelskill.cli.allow import ALLOW_LIBRARY_HELP, split_names
+
 
 @click.command("evaluate")
 @click.argument("solution", type=click.Path(exists=True, dir_okay=False, path_type=Path))
@@ -17,11 +19,12 @@ import click
 @click.option("--card", default="", help="Device card to simulate, by name or file.")
 @click.option("--timeout", default=300.0, show_default=True, type=click.FloatRange(1), help="Seconds it may take.")
 @click.option("--seed", type=int, default=None, help="Repeat the evaluation with the seed that its verdict names.")
+@click.option("--allow-library", multiple=True, metavar="OPS", help=ALLOW_LIBRARY_HELP)
 @click.option("--json", "as_json", is_flag=True, help="The evaluation as JSON.")
 @click.pass_context
 def command(
     ctx: click.Context, solution: Path, task_path: Path, device: str, arch: str, card: str, timeout: float, seed: int | None,
-    as_json: bool,
+    allow_library: tuple[str, ...], as_json: bool,
 ) -> None:
     """Compile, verify and profile SOLUTION against a task. Exit code 0 when it passes, 1 when it does not."""
     from kernelskill import assembly
@@ -30,7 +33,8 @@ def command(
     from kernelskill.tasks import load_task
 
     mode, spec = assembly.choose_device(assembly.Options(device=device, arch=arch, card=card))  # type: ignore[arg-type]
-    evaluation = Reviewer(load_task(task_path), spec, mode, timeout).review(solution.resolve(), seed)
+    task = load_task(task_path).allowing(split_names(allow_library))
+    evaluation = Reviewer(task, spec, mode, timeout).review(solution.resolve(), seed)
     if as_json:
         click.echo(evaluation.to_json())
     else:

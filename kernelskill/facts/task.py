@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from evaluator.library import is_allowed
 from evaluator.types import DeviceSpec, Evaluation
 from kernelskill.facts.table import FactTable
 from kernelskill.model import Task
@@ -22,7 +23,7 @@ def add_task_facts(table: FactTable, task: Task, evaluation: Evaluation) -> None
     table.add("task_operation", task.operation or None, "task")
     table.add("task_dtype", input_dtype(Path(task.spec.path), task.spec.kind), "task")
     table.add("task_allows_tf32", "tf32" in task.allow, "task")
-    table.add("task_allows_library", task.spec.allow_library, "task")
+    table.add("task_allows_library", _allows_library(task), "task")
     table.add("task_allows_half", bool({"fp16", "bf16"} & task.allow), "task")
     for name, value in evaluation.task_facts.items():
         table.add(name, value, "task")
@@ -33,6 +34,11 @@ def add_task_facts(table: FactTable, task: Task, evaluation: Evaluation) -> None
     flops, moved = table.number("task_flops"), table.number("task_bytes")
     if flops is not None and moved:
         table.add("task_arithmetic_intensity", flops / moved, "task")
+
+
+def _allows_library(task: Task) -> bool:
+    allowed = task.spec.allow_library
+    return is_allowed("matmul", allowed) if task.family == "matmul" else bool(allowed)
 
 
 def add_speed_of_light(table: FactTable, task: Task, device: DeviceSpec) -> None:

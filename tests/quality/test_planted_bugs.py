@@ -164,7 +164,7 @@ def test_input_changed_in_place(bench):
 
 def test_input_changed_by_an_array_operation(bench):
     solution = elementwise("if (i < n) y[i] = 2.f * x[i] + 1.f;", result="y if x.fill(0) is None else y")
-    evaluation = bench.evaluate(bench.native(SCALE, VECTOR_SIZES, allow_library=True), solution)
+    evaluation = bench.evaluate(bench.native(SCALE, VECTOR_SIZES, allow_library=("all",)), solution)
     assert evaluation.status is Status.RUNTIME_ERROR, evaluation.message
     assert "x[0]" in finding(evaluation, "input_modified").message
 
