@@ -73,21 +73,28 @@ def compile_cuda(
     `options` are the solution's own (CuPy spelling). `name_expressions` instantiate templates, e.g. `"f<float, 128>"`.
     Raises GuardError (a file or option that is not permitted), CompileError (it does not compile), ToolkitMissing.
     """
+    text, own_options = permitted(source, options, name_expressions, filename)
+    standard = () if any("std=" in option for option in own_options) else (CUPY_STANDARD,)
+    flags = [f"-arch={arch}", *CUPY_FLAGS, *standard, *own_options, *REPORT_FLAGS,
+             *(f"-I{d}" for d in find_toolkit().include_dirs)]
+    return _compile(text, flags, tuple(name_expressions), filename, arch)
+
+
+def permitted(source: str, options: Sequence[str] = (), name_expressions: Sequence[str] = (), filename: str = "kernel.cu",
+              ) -> tuple[str, list[str]]:
+    """The source and the options as they may be compiled. Raises like `compile_cuda`, but compiles nothing."""
     toolkit = find_toolkit()
     try:
         own_options = checked_options(options, toolkit.include_dirs)
         for name in name_expressions:
             _check_name_expression(name)
-        text = checked_source(source, toolkit.include_dirs)
+        return checked_source(source, toolkit.include_dirs), own_options
     except Refused as refusal:
         raise GuardError(_at(filename, refusal.line, f"error: {refusal}"), refusal.line) from None
     except HeaderNotFound as missing:
         log = _at(filename, missing.line, f"catastrophic error: {missing}")
         hint = header_hint(missing.header)
         raise CompileError(log + (f"hint: {hint}\n" if hint else ""), missing.line) from None
-    standard = () if any("std=" in option for option in own_options) else (CUPY_STANDARD,)
-    flags = [f"-arch={arch}", *CUPY_FLAGS, *standard, *own_options, *REPORT_FLAGS, *(f"-I{d}" for d in toolkit.include_dirs)]
-    return _compile(text, flags, tuple(name_expressions), filename, arch)
 
 
 def nvrtc_version() -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -10,8 +10,9 @@ import numpy as np
 from evaluator.channel import Channel, Closed
 from evaluator.compile import Compiled
 from evaluator.conditions import Conditions
-from evaluator.cuda_hook import watch
-from evaluator.failures import WrongForm, failure_of
+from evaluator.cuda_hook import Watched, watch
+from evaluator.failures import Cheated, WrongForm, failure_of
+from evaluator.integrity import Integrity
 from evaluator.solutions import How, Solution, load_solution
 from evaluator.trees import Leaf, WireError, leaves
 from evaluator.types import Frozen, Request
@@ -23,23 +24,31 @@ SPOILED_BLOCKS = 4
 class Host:
     """Answers the judge's messages about one solution."""
 
-    def __init__(self, request: Request, session: Any, compiled: list[Compiled]) -> None:
+    def __init__(self, request: Request, session: Any, watched: Watched) -> None:
         self.request = request
         self.session = session
         """The stand-in's session; None on a GPU."""
-        self.compiled = compiled
+        self.watched = watched
+        self.compiled = watched.compiled
         """Every module compiled so far; it grows."""
         self.solution: Solution | None = None
+        self.integrity = Integrity()
         self._reported = 0
         self._compiled = 0
         self._sizes: set[int] = set()
+        self.timed: TimedCalls | None = None
 
     def handle(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """The reply to one message; raises whatever the solution raises."""
         operation, data = message["op"], message["data"]
         if operation == "load":
             self.solution = load_solution(self.request.solution, self.request.task.kind)
+            self._check_integrity()
+            if self.session is not None:
+                self.session.forget_library_calls()
             return {"data": None}
+        if operation == "sources":
+            return {"data": None, "sources": self.watched.sources}
         if self.solution is None:
             raise WrongForm("no solution is loaded")
         if operation == "construct":
@@ -51,11 +60,27 @@ class Host:
             return self._call(self.solution, message)
         if operation == "profile":
             return self._profile(self.solution, data)
-        if operation == "time":
-            from evaluator.timing import time_solution
+        if operation == "launches":
+            from evaluator.profile_cuda import recorded_launches
 
-            return {"data": None, **time_solution(self.solution, data, self.request.device)}
+            return {"data": None, **recorded_launches(self.solution, data, self.watched.log, self.request.device)}
+        if operation == "bracketed":
+            from evaluator.profile_cuda import bracketed_call
+
+            bracketed_call(self.solution, data)
+            return {"data": None}
+        if operation == "time":
+            return self._timed_call(self.solution, message)
         raise WrongForm(f"unknown message {operation!r}")
+
+    def _timed_call(self, solution: Solution, message: Mapping[str, Any]) -> dict[str, Any]:
+        if self.timed is None:
+            from evaluator.timing import CudaClock, TimedCalls
+
+            self.timed = TimedCalls(solution, CudaClock(self.request.device))
+        reply = self.timed.handle(message)
+        self._check_integrity()
+        return {"data": None, **reply}
 
     def _call(self, solution: Solution, message: Mapping[str, Any]) -> dict[str, Any]:
         conditions, keep_inputs = Conditions.model_validate(message["conditions"]), bool(message["keep_inputs"])
@@ -68,10 +93,22 @@ class Host:
                 self._protect(solution)
         else:
             self._spoil_free_memory(solution, 0xFF if conditions.fresh_byte is None else conditions.fresh_byte)
+        launched = self._launched()
         result = solution.call()
+        self._check_integrity()
         self._sizes |= {leaf.values.nbytes for _, leaf in leaves(result, "")}
         data = {"result": result, "buffers": solution.buffers()}
-        return self._reply(data, modified=solution.modified_inputs() if keep_inputs else [])
+        return self._reply(data, modified=solution.modified_inputs() if keep_inputs else [], launched=self._launched() - launched)
+
+    def _check_integrity(self) -> None:
+        """Raises Cheated where the solution changed what its callers rely on, or left something running."""
+        violations = self.integrity.violations()
+        if violations:
+            raise Cheated("; ".join(violations))
+
+    def _launched(self) -> int:
+        """Launches of the solution's own kernels so far."""
+        return int(self.session.kernel_launches) if self.session is not None else self.watched.log.total
 
     def _spoil_free_memory(self, solution: Solution, byte: int) -> None:
         """On a GPU: the blocks that the next allocations get hold `byte` (0xFF: NaN), not an earlier result.
@@ -123,10 +160,16 @@ class Host:
         return {"findings": _dumped(fresh), "library_calls": calls, "modules": modules, "cubins": cubins}
 
 
-def serve(channel: Channel, request: Request, stage: Literal["verify", "profile"]) -> None:
-    """Answers messages until the judge hangs up. A failure is an answer too."""
+def serve(
+    channel: Channel, request: Request, stage: Literal["verify", "profile"], before_solution: Callable[[], None] | None = None
+) -> None:
+    """Answers messages until the judge hangs up. A failure is an answer too.
+
+    `before_solution` is called once cupy is ready (and torch, for a kernelbench task on a GPU), before the solution is imported.
+    """
     host: Host | None = None
-    session, compiled = None, []  # type: Any, list[Compiled]
+    session: Any = None
+    watched = Watched()
     while True:
         try:
             message = channel.receive()
@@ -134,15 +177,17 @@ def serve(channel: Channel, request: Request, stage: Literal["verify", "profile"
             return
         try:
             if host is None:
-                session, compiled = _prepare(request, stage)
-                host = Host(request, session, compiled)
+                session, watched = _prepare(request, stage)
+                if before_solution is not None:
+                    before_solution()
+                host = Host(request, session, watched)
             channel.send(host.handle(message))
         except Closed:
             return
         except WireError as error:
-            channel.send(_failed(WrongForm(str(error)), request, session, compiled))
+            channel.send(_failed(WrongForm(str(error)), request, session, watched.compiled))
         except BaseException as error:
-            channel.send(_failed(error, request, session, compiled))
+            channel.send(_failed(error, request, session, watched.compiled))
 
 
 def _failed(error: BaseException, request: Request, session: Any, compiled: list[Compiled]) -> dict[str, Any]:
@@ -151,17 +196,22 @@ def _failed(error: BaseException, request: Request, session: Any, compiled: list
     return {"data": {"cubins": cubins}, "modules": modules, "failure": failure_of(error, request.solution, seen).to_dict()}
 
 
-def _prepare(request: Request, stage: Literal["verify", "profile"]) -> tuple[Any, list[Compiled]]:
-    """Makes `cupy` ready: the stand-in, or the real one watched. (Session or None, the growing list of compiled modules)."""
+def _prepare(request: Request, stage: Literal["verify", "profile"]) -> tuple[Any, Watched]:
+    """Makes `cupy` ready: the stand-in, or the real one watched. (Session or None, what is seen of the compiled modules)."""
     if request.mode == "cuda":
         import cupy
 
-        return None, watch(cupy, request.device.arch)
+        cupy.cuda.runtime.free(0)  # CUDA is initialised here, not under the solution's limits
+        if request.task.kind == "kernelbench":
+            import torch
+
+            torch.cuda.init()
+        return None, watch(cupy, request.device.arch, resources=stage == "verify")
     from evaluator.simulator import standin
 
     session = standin.Session(device=request.device, mode=stage, solution_file=request.solution)
     standin.install(session)
-    return session, session.compiled
+    return session, Watched(compiled=session.compiled)
 
 
 def _dumped(values: Iterable[Frozen]) -> list[Any]:

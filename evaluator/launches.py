@@ -22,13 +22,16 @@ BEFORE_ARGUMENTS = re.compile(r"^(?:void\s+)?([^<(]+)")
 
 @dataclass
 class LaunchLog:
-    """The launches of a solution's own kernels while `open`; otherwise nothing is kept."""
+    """The launches of a solution's own kernels while `open`; otherwise they are only counted."""
 
     open: bool = False
     launches: list[LaunchRecord] = field(default_factory=list)
+    total: int = 0
+    """Of all launches so far."""
 
     def note(self, kernel: str, grid: Any, block: Any, shared_bytes: int) -> None:
         """One launch, in CuPy's words."""
+        self.total += 1
         if self.open:
             self.launches.append(LaunchRecord(kernel=kernel, grid=shape(grid), block=shape(block),
                                               dynamic_shared_bytes=int(shared_bytes)))

@@ -15,8 +15,8 @@ from kernelskill.errors import TaskError
 
 Value = bool | int | float | str
 Provenance = Literal[
-    "ncu", "cuda_event", "cupti", "launched", "nvml", "ptxas", "sass", "source", "simulated", "modelled", "task", "history", "device_card", "writer",
-    "experience",
+    "ncu", "cuda_event", "cupti", "launched", "nvml", "ptxas", "sass", "source", "simulated", "modelled", "task", "history",
+    "device_card", "writer", "experience",
 ]
 
 

@@ -63,10 +63,14 @@ TIME = """
 time_us | number | us | modelled cuda_event | solution: time of one call at the full sizes | gpu__time_duration.avg
 sol_time_us | number | us | task | speed of light: the larger of task_bytes / bandwidth and task_flops / peak rate
 headroom | number | ratio | modelled cuda_event | time_us / sol_time_us
-kernel_time_us | number | us | modelled cuda_event ncu | target kernel's time | gpu__time_duration.avg
-kernel_time_share_pct | number | % | modelled cuda_event ncu | target kernel's share of the solution's kernel time
-kernel_launches | number | launches | simulated cuda_event | solution: kernel launches of one call
-launch_overhead_pct | number | % | modelled cuda_event | solution: share of time spent in launch overhead
+kernel_time_us | number | us | modelled cuda_event cupti ncu | target kernel's time | gpu__time_duration.avg
+kernel_time_share_pct | number | % | modelled cuda_event cupti ncu | target kernel's share of the solution's kernel time
+kernel_launches | number | launches | simulated cuda_event cupti launched | solution: kernel launches of one call (launched: of its own kernels)
+launch_overhead_pct | number | % | modelled cuda_event cupti | solution: share of time spent in launch overhead (cupti: time_us in which nothing runs on the GPU)
+device_busy_pct | number | % | cupti | solution: share of the span from its first to its last kernel, copy or fill in which one runs
+longest_gap_us | number | us | cupti | solution: longest stretch of that span in which nothing runs
+library_launches | number | launches | cupti | solution: launches of kernels that are not its own (torch, cuBLAS, cuDNN, CuPy)
+library_time_share_pct | number | % | cupti | solution: their share of the kernel time
 time_limiter | text:sm,issue,fma,alu,xu,tensor,l1,shared,l2,dram,atomics,latency,tail,launch | | modelled ncu | the term that dominates the target kernel's time
 sm_throughput_pct | number | % | modelled ncu | busiest SM pipe's share of its peak | sm__throughput.avg.pct_of_peak_sustained_elapsed
 dram_throughput_pct | number | % | modelled ncu | DRAM bandwidth used, of peak | gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed
@@ -81,7 +85,7 @@ tensor_pipe_pct | number | % | modelled ncu | tensor pipe busy | sm__pipe_tensor
 atomics_time_pct | number | % | modelled | serialised atomics' term over kernel_time_us
 exposed_latency_pct | number | % | modelled | share of SM time in which no pipe is the limit (waiting on latency or barriers)
 tail_pct | number | % | modelled | share of time lost to the last, partly filled wave
-waves_per_sm | number | waves | simulated ncu | grid / (resident blocks x SMs) | launch__waves_per_multiprocessor
+waves_per_sm | number | waves | simulated launched ncu | grid / (resident blocks x SMs) | launch__waves_per_multiprocessor
 stall_long_scoreboard_pct | number | % | ncu | warps stalled on global/local memory | smsp__warp_issue_stalled_long_scoreboard_per_warp_active.pct
 stall_short_scoreboard_pct | number | % | ncu | warps stalled on shared memory or MUFU | smsp__warp_issue_stalled_short_scoreboard_per_warp_active.pct
 stall_barrier_pct | number | % | ncu | warps stalled at a barrier | smsp__warp_issue_stalled_barrier_per_warp_active.pct
@@ -117,14 +121,14 @@ registers_per_thread | number | registers | ptxas ncu | registers a thread holds
 spill_bytes | number | B | ptxas | spill stores + loads, static bytes a thread
 stack_bytes | number | B | ptxas | stack frame a thread
 static_shared_bytes | number | B | ptxas ncu | static shared memory a block | launch__shared_mem_per_block_static
-shared_bytes_per_block | number | B | ptxas simulated ncu | static + dynamic shared memory a block
-block_threads | number | threads | simulated source ncu | threads a block | launch__block_size
-grid_blocks | number | blocks | simulated ncu | blocks of the launch | launch__grid_size
-block_warp_remainder | number | threads | simulated | block_threads modulo 32
-theoretical_occupancy_pct | number | % | simulated ncu | resident warps / maximum, by resources | sm__maximum_warps_per_active_cycle_pct
+shared_bytes_per_block | number | B | ptxas simulated launched ncu | static + dynamic shared memory a block
+block_threads | number | threads | simulated launched source ncu | threads a block | launch__block_size
+grid_blocks | number | blocks | simulated launched ncu | blocks of the launch | launch__grid_size
+block_warp_remainder | number | threads | simulated launched | block_threads modulo 32
+theoretical_occupancy_pct | number | % | simulated launched ncu | resident warps / maximum, by resources | sm__maximum_warps_per_active_cycle_pct
 achieved_occupancy_pct | number | % | modelled ncu | mean active warps / maximum | sm__warps_active.avg.pct_of_peak_sustained_active
-occupancy_limiter | text:registers,shared_memory,warps,blocks,grid | | simulated ncu | the resource that caps resident blocks
-blocks_per_sm | number | blocks | simulated ncu | resident blocks an SM
+occupancy_limiter | text:registers,shared_memory,warps,blocks,grid | | simulated launched ncu | the resource that caps resident blocks
+blocks_per_sm | number | blocks | simulated launched ncu | resident blocks an SM
 """
 SASS = """
 vector_load_bytes | number | B | sass source | widest global load a lane (LDG.E.128 = 16)
@@ -205,6 +209,7 @@ device_registers_per_sm | number | registers | device_card nvml | register file
 device_max_threads_per_sm | number | threads | device_card nvml | resident threads
 """
 NSIGHT = """
+counters_unavailable | text | | ncu | why the hardware counters of the target kernel are unknown; absent where they were read
 nsight_bottleneck | text:dram,l2,l1,compute,latency,balanced | | ncu | what the rule SOLBottleneck names
 nsight_sol_bottleneck_speedup_pct | number | % | ncu | SOLBottleneck: estimated speedup
 nsight_high_pipe_utilization_speedup_pct | number | % | ncu | HighPipeUtilization: estimated local speedup of better used compute pipes

@@ -17,9 +17,9 @@ from benchmarks.policy_corpus.facts import FRESH, FactSet, from_facts
 from evaluator.compile import compile_cuda
 from evaluator.resources import kernel_resources
 from evaluator.simulator.occupancy import occupancy
-from evaluator.types import KernelResources
+from evaluator.types import KernelProfile, KernelResources, RuleResult
 from kernelskill.facts.collect import add_device_facts
-from kernelskill.facts.nsight import KernelProfile, RuleResult, add_nsight_facts
+from kernelskill.facts.nsight import add_nsight_facts
 from kernelskill.facts.profile import count_provenance, time_limiter
 from kernelskill.facts.resources import add_resource_facts
 from kernelskill.facts.static import add_kernel_features
@@ -40,8 +40,10 @@ SCRATCH = ("part", "count")
 def profiles() -> dict[str, KernelProfile]:
     """Kernel -> its Nsight Compute profile with NVIDIA's rule results (the first 48 kernels)."""
     rows = json.loads(RECORDED.read_text(encoding="utf-8"))
-    return {row["kernel"]: KernelProfile(row["kernel"], tuple(row["block"]), tuple(row["grid"]), row["metrics"],
-                                         [RuleResult(*rule) for rule in row["rules"]]) for row in rows}
+    return {row["kernel"]: KernelProfile(
+        kernel=row["kernel"], block=tuple(row["block"]), grid=tuple(row["grid"]), metrics=row["metrics"],
+        rules=tuple(RuleResult(rule=name, description=text, speedup_pct=pct) for name, text, pct in row["rules"]),
+    ) for row in rows}
 
 
 def recorded() -> Iterator[FactSet]:

@@ -13,6 +13,7 @@ from ruamel.yaml import YAML
 from benchmarks.model.measured import load as measured
 from benchmarks.policy_corpus.facts import FactSet, read
 from benchmarks.policy_corpus.kernels import profiles
+from kernelskill.facts.nsight import bottleneck
 from kernelskill.methods import MethodCard, load_methods, unmet_preconditions
 from kernelskill.model import Decision
 from kernelskill.paths import methods_folder, rules_folder
@@ -119,10 +120,9 @@ def steps(all_decided: Iterable[Decided], origin: str = "h200") -> Iterator[Step
 
 def agreement(all_decided: Iterable[Decided]) -> list[tuple[str, str, tuple[str, ...], bool]]:
     """For each recorded profile: kernel, NVIDIA's word, our words, and whether they agree."""
-    known = profiles()
-    return [(one.kernel, known[one.kernel].bottleneck, one.bottlenecks,
-             any(word in one.bottlenecks for word in SAME[known[one.kernel].bottleneck]))
-            for one in all_decided if one.kernel in known]
+    named = {kernel: bottleneck(profile) for kernel, profile in profiles().items()}
+    return [(one.kernel, named[one.kernel], one.bottlenecks, any(word in one.bottlenecks for word in SAME[named[one.kernel]]))
+            for one in all_decided if one.kernel in named]
 
 
 def without_nsight() -> Iterator[Decided]:

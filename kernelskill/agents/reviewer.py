@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from evaluator import pool
-from evaluator.types import DeviceSpec, Evaluation, Mode, Request
+from evaluator.types import DeviceSpec, Evaluation, Mode, Request, SanitizerTool, Tool
 from kernelskill.facts import collect
+from kernelskill.facts.nsight import COUNTERS
 from kernelskill.model import Fact, Task
+
+SANITIZERS: tuple[SanitizerTool, ...] = ("memcheck", "racecheck", "initcheck", "synccheck")
+CLOSED = re.compile(r"forbidden here|not installed")
+"""Reasons that hold for every evaluation on this machine."""
 
 
 @dataclass(frozen=True)
@@ -20,11 +26,23 @@ class Reviewer:
     device: DeviceSpec
     mode: Mode
     timeout_s: float
+    _closed: dict[Tool, str] = field(default_factory=dict)
 
     def review(self, solution: Path, seed: int | None = None) -> Evaluation:
         """One evaluation. Whatever the solution does, the answer is an Evaluation. `seed` repeats one that a verdict names."""
-        return pool.evaluate(Request(task=self.task.spec, solution=str(solution), mode=self.mode, device=self.device,
-                                     timeout_s=self.timeout_s, seed=seed))
+        measured = self.mode == "cuda"
+        counters = COUNTERS if measured and not self._closed else ()
+        evaluation = pool.evaluate(Request(
+            task=self.task.spec, solution=str(solution), mode=self.mode, device=self.device, timeout_s=self.timeout_s,
+            seed=seed, counters=counters, sanitize=SANITIZERS if measured else ()))
+        return self._with_closed(evaluation)
+
+    def _with_closed(self, evaluation: Evaluation) -> Evaluation:
+        """Tools that cannot be used on this machine are not tried again; every evaluation carries the reason."""
+        reason = evaluation.unavailable.get("ncu", "")
+        if CLOSED.search(reason):
+            self._closed["ncu"] = reason
+        return evaluation.model_copy(update={"unavailable": {**self._closed, **evaluation.unavailable}})
 
     def facts(self, source: str, evaluation: Evaluation) -> Mapping[str, Fact]:
         """What is known of a solution; what was not measured has no fact."""

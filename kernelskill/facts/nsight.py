@@ -1,27 +1,34 @@
-"""Facts from Nsight Compute: `ncu --csv --page raw` (metrics) and `--page details` (NVIDIA's own rule results).
+"""Facts from Nsight Compute: metrics become the fact that names them, or is computed from them, in the vocabulary.
 
-Metrics become the fact that names them in the vocabulary; a rule's estimated speedup becomes `nsight_<rule>_speedup_pct`.
-Lines around the table (==PROF==, the program's own output) are skipped.
+The estimated speedup of one of NVIDIA's own rules becomes `nsight_<rule>_speedup_pct`. `evaluator.ncu` runs the tool and
+reads its pages.
 """
 
 from __future__ import annotations
 
-import ast
-import csv
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from kernelskill.errors import KernelSkillError
+from evaluator.launches import base_name
+from evaluator.types import KernelProfile, LaunchRecord
 from kernelskill.facts.table import FactTable
 from kernelskill.vocabulary import VOCABULARY, lookup
 
+Metrics = Mapping[str, float]
 BY_METRIC = {spec.ncu: name for name, spec in VOCABULARY.items() if spec.ncu and "ncu" in spec.sources}
 """Nsight Compute metric -> fact of one kernel."""
-SCALES = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6, "nsecond": 1e-3, "usecond": 1.0, "msecond": 1e3, "second": 1e6,
-          "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "Tbyte": 1e12}
-"""Unit -> factor to the vocabulary's unit (times in us, sizes in bytes)."""
+SHARED_WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"
+SHARED_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
+BRANCHES = "smsp__sass_branch_targets.sum"
+DIVERGENT_BRANCHES = "smsp__sass_branch_targets_threads_divergent.sum"
+SHARED_BYTES = "launch__shared_mem_per_block"
+DRAM_BYTES = "dram__bytes.sum"
+L2_SECTORS = "lts__t_sectors_srcunit_tex.sum"
+THREAD_INSTRUCTIONS = "smsp__thread_inst_executed.sum"
+SECTOR_BYTES = 32
+COUNTERS = (*BY_METRIC, SHARED_WAVEFRONTS, BRANCHES, DIVERGENT_BRANCHES, SHARED_BYTES, L2_SECTORS, THREAD_INSTRUCTIONS)
+"""What the evaluator is asked to read beside Nsight Compute's full set."""
 OCCUPANCY_LIMITS = {"registers": "launch__occupancy_limit_registers", "shared_memory": "launch__occupancy_limit_shared_mem",
                     "warps": "launch__occupancy_limit_warps", "blocks": "launch__occupancy_limit_blocks"}
 SOL_RULE = "SOLBottleneck"
@@ -30,59 +37,19 @@ _SOL_TEXTS = (("Compute is more heavily", "compute"), ("well-balanced", "balance
               ("grid is too small", "latency"))
 
 
-class NsightError(KernelSkillError):
-    """The text is no export of Nsight Compute."""
-
-    exit_code = 3
-
-
-@dataclass(frozen=True)
-class RuleResult:
-    """What one of NVIDIA's rules said of a kernel."""
-
-    rule: str
-    description: str
-    speedup_pct: float | None
-    """The estimate; None where the rule gives none."""
+def bottleneck(profile: KernelProfile) -> str:
+    """What SOLBottleneck names: dram, l2, l1, compute, latency, balanced; "" where it is missing or names nothing."""
+    text = next((rule.description for rule in profile.rules if rule.rule == SOL_RULE), "")
+    unit = _UNIT_NAMED.search(text)
+    if unit:
+        return (unit[1] or unit[2]).lower()
+    return next((word for phrase, word in _SOL_TEXTS if phrase in text), "")
 
 
-@dataclass
-class KernelProfile:
-    """One profiled launch."""
-
-    kernel: str
-    block: tuple[int, ...] = ()
-    grid: tuple[int, ...] = ()
-    metrics: dict[str, float] = field(default_factory=dict)
-    """By metric, times in us and sizes in bytes."""
-    rules: list[RuleResult] = field(default_factory=list)
-
-    @property
-    def bottleneck(self) -> str:
-        """What SOLBottleneck names: dram, l2, l1, compute, latency, balanced; "" where it is missing or names nothing."""
-        text = next((rule.description for rule in self.rules if rule.rule == SOL_RULE), "")
-        unit = _UNIT_NAMED.search(text)
-        if unit:
-            return (unit[1] or unit[2]).lower()
-        return next((word for phrase, word in _SOL_TEXTS if phrase in text), "")
-
-
-def read_profiles(raw: str, details: str = "") -> list[KernelProfile]:
-    """The launches of a raw page, with the rule results of a details page of the same run (matched by ID, else by order).
-
-    Raises NsightError when the raw page holds no table.
-    """
-    rows = _table(raw)
-    if not rows:
-        raise NsightError("this is no raw page of Nsight Compute", hint="export it with: ncu --csv --page raw -i REPORT")
-    units, launches = rows[0], {row["ID"]: _profile(row, rows[0]) for row in rows[1:]}
-    if units["ID"]:  # some versions write no row of units
-        launches = {row["ID"]: _profile(row, {}) for row in rows}
-    for row in _table(details):
-        if row.get("Rule Name") and row["ID"] in launches:
-            launches[row["ID"]].rules.append(
-                RuleResult(row["Rule Name"], row["Rule Description"], _number(row.get("Estimated Speedup") or "")))
-    return list(launches.values())
+def profile_of(launch: LaunchRecord, profiles: Iterable[KernelProfile]) -> KernelProfile | None:
+    """The counters of the launch: same kernel, same shape."""
+    return next((p for p in profiles if base_name(p.kernel) == base_name(launch.kernel)
+                 and (p.grid, p.block) == (launch.grid, launch.block)), None)
 
 
 def rule_fact(rule: str) -> str:
@@ -99,11 +66,43 @@ def add_nsight_facts(table: FactTable, profile: KernelProfile) -> None:
             table.add(name, min(value, 100.0) if VOCABULARY[name].unit == "%" else value, "ncu")
     table.add("block_threads", math.prod(profile.block) or None if profile.block else None, "ncu")
     table.add("grid_blocks", math.prod(profile.grid) or None if profile.grid else None, "ncu")
+    _add_computed(table, profile.metrics)
     _add_occupancy(table, profile.metrics)
     _add_rules(table, profile)
 
 
-def _add_occupancy(table: FactTable, metrics: Mapping[str, float]) -> None:
+def add_solution_counters(table: FactTable, launches: Sequence[LaunchRecord], profiles: Sequence[KernelProfile]) -> None:
+    """Sums over every launch of the call, each only where every launch has counters. Needs the task facts in `table`."""
+    measured = [profile_of(launch, profiles) for launch in launches]
+    known = [profile.metrics for profile in measured if profile is not None]
+    if not known or len(known) < len(measured):
+        return
+    moved, outputs = table.number("task_bytes"), table.number("task_output_elements")
+    if moved:
+        _add_sum(table, "dram_traffic_ratio", known, lambda m: m[DRAM_BYTES], moved)
+        _add_sum(table, "l2_traffic_ratio", known, lambda m: SECTOR_BYTES * m[L2_SECTORS], moved)
+    if outputs:
+        _add_sum(table, "instructions_per_output", known, lambda m: m[THREAD_INSTRUCTIONS], outputs)
+
+
+def _add_sum(table: FactTable, name: str, known: Sequence[Metrics], part: Callable[[Metrics], float], over: float) -> None:
+    try:
+        table.add(name, sum(part(metrics) for metrics in known) / over, "ncu")
+    except KeyError:
+        return
+
+
+def _add_computed(table: FactTable, metrics: Metrics) -> None:
+    wavefronts, conflicts = metrics.get(SHARED_WAVEFRONTS), metrics.get(SHARED_CONFLICTS)
+    if wavefronts and conflicts is not None and conflicts < wavefronts:
+        table.add("shared_wavefronts_ratio", wavefronts / (wavefronts - conflicts), "ncu")
+    branches, divergent = metrics.get(BRANCHES), metrics.get(DIVERGENT_BRANCHES)
+    if branches and divergent is not None:
+        table.add("divergent_branch_pct", min(100.0, 100.0 * divergent / branches), "ncu")
+    table.add("shared_bytes_per_block", metrics.get(SHARED_BYTES), "ncu")
+
+
+def _add_occupancy(table: FactTable, metrics: Metrics) -> None:
     limits = {name: metrics[metric] for name, metric in OCCUPANCY_LIMITS.items() if metric in metrics}
     if limits:
         limiter = min(limits, key=lambda name: limits[name])
@@ -119,43 +118,10 @@ def _add_rules(table: FactTable, profile: KernelProfile) -> None:
             estimates[name] = max(rule.speedup_pct, estimates.get(name, 0.0))
     for name, value in estimates.items():
         table.add(name, min(value, 100.0), "ncu")
-    table.add("nsight_bottleneck", profile.bottleneck or None, "ncu")
-
-
-def _profile(row: Mapping[str, str], units: Mapping[str, str]) -> KernelProfile:
-    metrics = {}
-    for name, text in row.items():
-        value = _number(text or "")
-        if "__" in name and value is not None:
-            metrics[name] = value * SCALES.get((units.get(name) or "").split("/")[0], 1.0)
-    shapes = [ast.literal_eval(row.get(key) or "()") for key in ("Block Size", "Grid Size")]
-    return KernelProfile(row["Kernel Name"], shapes[0], shapes[1], metrics)
-
-
-def _table(text: str) -> list[dict[str, str]]:
-    """Rows below the header that starts with "ID"."""
-    return list(csv.DictReader(_from_header(text.splitlines())))
-
-
-def _from_header(lines: Iterable[str]) -> Iterator[str]:
-    seen = False
-    for line in lines:
-        seen = seen or line.startswith('"ID"')
-        if seen and line.startswith('"'):
-            yield line
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text.replace(",", ""))
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
+    table.add("nsight_bottleneck", bottleneck(profile) or None, "ncu")
 
 
 def unknown_rules(profiles: Iterable[KernelProfile]) -> set[str]:
     """Rules with an estimate for which the vocabulary has no fact."""
     return {rule.rule for profile in profiles for rule in profile.rules
             if rule.speedup_pct is not None and lookup(rule_fact(rule.rule)) is None}
-
-

@@ -121,9 +121,9 @@ def _test_lacks(test: Test, values: Mapping[str, Value], book: RuleBook, seen: f
         yield f"needs {needed}, which no rule derived"
         yield from (f"  {line}" for line in _not_derived(test.fact, values, book, seen))
     elif test.fact not in values:
-        yield f"needs {needed}; {test.fact} is unknown: needs {_sources(test.fact)}"
+        yield f"needs {needed}; {test.fact} is unknown: needs {_sources(test.fact, values)}"
     elif isinstance(test.value, FactName) and test.value.fact not in values:
-        yield f"needs {needed}; {test.value.fact} is unknown: needs {_sources(test.value.fact)}"
+        yield f"needs {needed}; {test.value.fact} is unknown: needs {_sources(test.value.fact, values)}"
     else:
         distance = margin(test, values)
         gap = "" if distance is None else f" (off by {show(round(distance, 6))})" if distance else " (exactly the threshold)"
@@ -140,9 +140,11 @@ def _not_derived(fact: str, values: Mapping[str, Value], book: RuleBook, seen: f
             yield from (f"  {line}" for line in _lacks(rule.rule.when, values, book, seen | {fact}, negated=False))
 
 
-def _sources(fact: str) -> str:
-    """Who can measure the fact."""
-    spec = lookup(fact)
+def _sources(fact: str, values: Mapping[str, Value]) -> str:
+    """Who can measure the fact; on a GPU whose counters cannot be read, why not."""
+    spec, reason = lookup(fact), values.get("counters_unavailable")
+    if spec and reason and "ncu" in spec.sources:
+        return f"ncu ({reason})"
     return " or ".join(spec.sources) if spec else "a source that provides it"
 
 

@@ -49,6 +49,8 @@ PROVENANCES = {
     "task": "the task's declaration", "source": "the solution's text", "sass": "its machine code",
     "ptxas": "the assembler's report",
     "simulated": "counted in the simulator", "modelled": "computed by the time model", "cuda_event": "timed on a GPU",
+    "cupti": "recorded by CUPTI on a GPU, kernel by kernel",
+    "launched": "as launched on a GPU, and what follows from it on the device",
     "ncu": "measured by Nsight Compute", "nvml": "asked of the driver", "device_card": "the device card",
     "history": "the run's past", "writer": "the code writer", "experience": "earlier runs",
 }

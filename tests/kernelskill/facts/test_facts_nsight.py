@@ -1,18 +1,12 @@
-"""Exports of Nsight Compute as facts: a real one from an H200, and texts that are none."""
+"""Exports of Nsight Compute as facts: a real one from an H200."""
 
 from pathlib import Path
 
 import pytest
 
-from kernelskill.facts.nsight import (
-    KernelProfile,
-    NsightError,
-    RuleResult,
-    add_nsight_facts,
-    read_profiles,
-    rule_fact,
-    unknown_rules,
-)
+from evaluator.ncu import read_profiles
+from evaluator.types import KernelProfile, RuleResult
+from kernelskill.facts.nsight import add_nsight_facts, bottleneck, rule_fact, unknown_rules
 from kernelskill.facts.table import FactTable
 
 FOLDER = Path(__file__).parents[3] / "benchmarks" / "policy_corpus" / "nsight"
@@ -24,6 +18,10 @@ DETAILS = (FOLDER / f"{NAME}-details.csv").read_text(encoding="utf-8")
 @pytest.fixture(scope="module")
 def launches():
     return read_profiles(RAW, DETAILS)
+
+
+def profile_with(*rules):
+    return KernelProfile(kernel="k", rules=tuple(RuleResult(rule=r, description=d, speedup_pct=s) for r, d, s in rules))
 
 
 def facts_of(profile):
@@ -72,28 +70,16 @@ def test_without_a_details_page_there_are_no_rule_facts():
     ("This kernel grid is too small to fill the available resources on this device", "latency"),
     ("something that a later version says", "")])
 def test_the_bottleneck_is_read_from_the_sentence(text, word):
-    assert KernelProfile("k", rules=[RuleResult("SOLBottleneck", text, None)]).bottleneck == word
+    assert bottleneck(profile_with(("SOLBottleneck", text, None))) == word
 
 
 def test_of_two_estimates_of_one_rule_the_larger_counts():
-    profile = KernelProfile("k", rules=[RuleResult("CPIStall", "", 12.0), RuleResult("CPIStall", "", 31.0)])
+    profile = profile_with(("CPIStall", "", 12.0), ("CPIStall", "", 31.0))
     assert facts_of(profile) == {"nsight_cpi_stall_speedup_pct": 31}
 
 
 def test_a_rule_that_the_vocabulary_does_not_know_is_named_and_adds_nothing():
-    profile = KernelProfile("k", rules=[RuleResult("BrandNewRule", "", 12.0)])
+    profile = profile_with(("BrandNewRule", "", 12.0))
     assert facts_of(profile) == {}
     assert unknown_rules([profile]) == {"BrandNewRule"}
     assert rule_fact("MemoryL2Compression") == "nsight_memory_l2_compression_speedup_pct"
-
-
-@pytest.mark.parametrize("text", ["", "==PROF== Connected\n==PROF== Disconnected\n", "a,b\n1,2\n"])
-def test_a_text_that_is_no_export_is_refused(text):
-    with pytest.raises(NsightError, match=r"(?s)no raw page .*ncu --csv --page raw"):
-        read_profiles(text)
-
-
-def test_an_export_without_a_row_of_units_is_read():
-    text = '"ID","Kernel Name","Block Size","Grid Size","dram__bytes.sum"\n"0","k","(32, 1, 1)","(2, 1, 1)","1,024"\n'
-    (only,) = read_profiles(text)
-    assert facts_of(only)["dram_bytes"] == 1024

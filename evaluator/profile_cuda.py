@@ -1,0 +1,116 @@
+"""The profile stage on a GPU, beside the timed calls: what a call launches, when it runs, and its hardware counters.
+
+In processes of their own (`attached.py`), so that no profiler is near the timed calls: `recorded_launches`,
+`bracketed_call`. In the judge: `launches_of`, `counters_of`. A tool that gives nothing is named with its reason; the
+evaluation goes on without it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from evaluator import ncu
+from evaluator.attached import Attached, ToolFailed
+from evaluator.launches import LaunchLog, calls_between, read_trace, timeline, with_times
+from evaluator.oracle import Problem
+from evaluator.types import DeviceSpec, KernelProfile, LaunchRecord, Request, Timeline
+
+PROFILED_CALLS = 7
+"""Calls that CUPTI records; medians are taken over them."""
+MOST_LAUNCHES = 2000
+"""Launches of one call that are kept."""
+
+
+def recorded_launches(solution: Any, inputs: Mapping[str, Any], log: LaunchLog, device: DeviceSpec) -> dict[str, Any]:
+    """In the solution's process: the launches of one call, and the timeline where CUPTI can be used."""
+    import cupy
+
+    solution.set_inputs(inputs, "fresh")
+    solution.invoke()
+    log.launches.clear()
+    log.open = True
+    try:
+        solution.invoke()
+        cupy.cuda.Device().synchronize()
+    finally:
+        log.open = False
+    own = log.launches[:MOST_LAUNCHES]
+    reply: dict[str, Any] = {"launches": own, "timeline": None, "missing": ""}
+    try:
+        calls = _traced_calls(cupy, solution, device)
+        reply |= {"launches": with_times(own, calls), "timeline": timeline(calls)}
+    except ImportError:
+        reply["missing"] = "torch, whose profiler reads CUPTI, is not installed"
+    except Exception as error:  # a profiler that fails costs its facts, not the evaluation
+        reply["missing"] = f"torch's profiler failed: {type(error).__name__}: {error}"[:400]
+    if not reply["missing"] and reply["timeline"] is None:
+        reply["missing"] = "torch's profiler recorded nothing: CUPTI may be in use by another tool"
+    found = reply["timeline"]
+    return {"launches": [launch.model_dump(mode="json") for launch in reply["launches"][:MOST_LAUNCHES]],
+            "timeline": found.model_dump(mode="json") if found else None, "missing": reply["missing"]}
+
+
+def _traced_calls(cupy: Any, solution: Any, device: DeviceSpec) -> list[list[Any]]:
+    """Activities of some calls, each after a flush of the L2 that is long enough for the host to queue the call behind it."""
+    if importlib.util.find_spec("torch") is None:
+        raise ImportError("torch")
+    from torch.profiler import ProfilerActivity, profile
+
+    buffer = cupy.empty(2 * max(device.l2_bytes, 32 << 20), dtype=cupy.uint8)
+    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+        for call in range(PROFILED_CALLS):
+            buffer.data.memset_async(call, buffer.nbytes)
+            solution.invoke()
+            cupy.cuda.Device().synchronize()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        profiler.export_chrome_trace(str(path))
+        trace = json.loads(path.read_text(encoding="utf-8", errors="replace"))
+    return list(calls_between(read_trace(trace), buffer.nbytes))
+
+
+def bracketed_call(solution: Any, inputs: Mapping[str, Any]) -> None:
+    """In the process under a tool: one call after a warm-up, between the marks that tell the tool what to measure."""
+    import cupy
+
+    solution.set_inputs(inputs, "fresh")
+    solution.invoke()
+    cupy.cuda.Device().synchronize()
+    cupy.cuda.profiler.start()
+    try:
+        solution.invoke()
+        cupy.cuda.Device().synchronize()
+    finally:
+        cupy.cuda.profiler.stop()
+
+
+def launches_of(request: Request, problem: Problem, deadline: float) -> tuple[tuple[LaunchRecord, ...], Timeline | None, str]:
+    """The launches of one call, their timeline, and why there is no timeline."""
+    try:
+        with Attached((), request, deadline) as target:
+            target.prepare(problem)
+            reply = target.ask("launches", dict(problem.inputs))
+        launches = tuple(LaunchRecord.model_validate(launch) for launch in reply["launches"])
+        found = None if reply["timeline"] is None else Timeline.model_validate(reply["timeline"])
+        return launches, found, str(reply["missing"])[:500]
+    except ToolFailed as failure:
+        return (), None, str(failure)
+    except (ValueError, KeyError, TypeError) as error:
+        return (), None, f"the record of launches makes no sense: {error}"[:500]
+
+
+def counters_of(request: Request, problem: Problem, launches: tuple[LaunchRecord, ...], deadline: float,
+                ) -> tuple[tuple[KernelProfile, ...], str]:
+    """The counters of every kernel of the solution's own that was launched, or () and why there are none."""
+    own = [launch.kernel for launch in launches if not launch.library]
+    if not own:
+        return (), "the call launched no kernel of the solution's own"
+    try:
+        return ncu.profile(request, problem, own, deadline), ""
+    except ToolFailed as failure:
+        return (), str(failure)
