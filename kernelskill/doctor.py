@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.metadata
 import importlib.util
@@ -12,6 +13,9 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
+
+from evaluator.types import Status
+from kernelskill.errors import KernelSkillError
 
 State = Literal["ok", "missing", "broken"]
 DURABLE_FIX = (
@@ -67,13 +71,7 @@ def examine() -> Iterator[Check]:
     yield _package(
         "cupy", ("cupy-cuda13x", "cupy-cuda12x", "cupy"), "running solutions on a GPU", "pip install 'kernelskill[cuda13]'"
     )
-    yield _program("ncu", shutil.which("ncu"), "hardware counters (not read yet)", "install Nsight Compute")
-    yield _program(
-        "compute-sanitizer",
-        shutil.which("compute-sanitizer"),
-        "memory and race checks on a GPU (not used yet)",
-        "install the CUDA toolkit, or: pip install nvidia-cuda-sanitizer-api",
-    )
+    yield from _measuring_tools()
     yield _package("torch", ("torch",), "KernelBench tasks", "pip install 'kernelskill[torch]'")
     yield _package(
         "litellm", ("litellm",), "a language model as the writer (not in this version yet)", "pip install 'kernelskill[llm]'"
@@ -141,10 +139,53 @@ def _gpu() -> str:
     return f"{device.name}, {device.arch}"
 
 
+def _measuring_tools() -> Iterator[Check]:
+    """ncu, compute-sanitizer and CUPTI: tried in a real evaluation where there is a GPU, else only looked for."""
+    from evaluator.ncu import find_ncu
+    from evaluator.sanitizer import find_sanitizer
+
+    ncu = _program("ncu", find_ncu(), "hardware counters as facts", "install Nsight Compute")
+    sanitizer = _program("compute-sanitizer", find_sanitizer(), "memory and race checks on a GPU", "install the CUDA toolkit")
+    if not _cupy_has_a_gpu():
+        yield from (ncu, sanitizer)
+        return
+    from kernelskill.facts.device import detect_device
+    from kernelskill.gpu_trial import tool_state, trial
+
+    device = detect_device()
+    assert device is not None
+    tried = trial(device)
+    seconds = sum(tried.stage_seconds.values())
+    passed = tried.status is Status.PASSED
+    yield Check("evaluation on the GPU", "ok" if passed else "broken", f"{tried.status.value} in {seconds:.1f} s" + (
+        "" if passed else f": {tried.message[:300]}"), disables="--device cuda")
+    yield _tried(ncu, tool_state(tried, "ncu"))
+    yield _tried(sanitizer, tool_state(tried, "compute-sanitizer"))
+    cupti = Check("CUPTI", "ok", "through torch's profiler", disables="times of single kernels and gaps between them",
+                  install="pip install 'kernelskill[torch]'")
+    yield _tried(cupti, tool_state(tried, "cupti"))
+
+
+def _cupy_has_a_gpu() -> bool:
+    from kernelskill.assembly import gpu_card
+
+    try:
+        return gpu_card() is not None
+    except KernelSkillError:  # a GPU without a device card: the line "GPU" says so
+        return False
+
+
+def _tried(check: Check, reason: str) -> Check:
+    """The check after its trial."""
+    if not reason or check.state != "ok":
+        return check
+    return dataclasses.replace(check, state="broken", detail=reason, install="docs/gpu.md says what each tool needs")
+
+
 def _program(name: str, path: str | None, disables: str, install: str) -> Check:
     if path is None:
         return Check(name, "missing", "not found", disables=disables, install=install)
-    return Check(name, "ok", f"{path} {_version_of(path)}".strip())
+    return Check(name, "ok", f"{path} {_version_of(path)}".strip(), disables=disables)
 
 
 def _version_of(path: str) -> str:

@@ -5,11 +5,17 @@ from __future__ import annotations
 from rich.markup import escape
 from rich.table import Table
 
-from evaluator.types import Evaluation, Status
+from evaluator.types import Evaluation, Status, Tool
 from kernelskill.agents.diagnoser import describe_finding, describe_mismatch
 from kernelskill.report.console import result_console, time_text
 
 MAX_LOG_LINES = 30
+LOST: dict[Tool, str] = {
+    "ncu": "hardware counters (throughputs, stalls, cache hits, sectors, NVIDIA's rules)",
+    "cupti": "times of single kernels, gaps between them, launch overhead",
+    "compute-sanitizer": "the check for memory errors and races",
+}
+"""What stays unknown without a tool."""
 
 
 def print_evaluation(evaluation: Evaluation) -> None:
@@ -29,11 +35,18 @@ def print_evaluation(evaluation: Evaluation) -> None:
         console.print(f"time      {time_text(evaluation.time.time_us)} {evaluation.time.provenance}{limiter}")
     elif evaluation.time_unavailable:
         console.print(f"time      none: {evaluation.time_unavailable}", markup=False)
+    for line in unknown_lines(evaluation):
+        console.print(line, style="dim", markup=False)
     if evaluation.resources:
         console.print(_resource_table(evaluation))
     checks = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in evaluation.checks.items())
     console.print(f"checked   {checks or 'nothing'}; on {evaluation.environment.device} in {evaluation.environment.sandbox}",
                   style="dim", markup=False)
+
+
+def unknown_lines(evaluation: Evaluation) -> list[str]:
+    """What a GPU run does not know, and why: a line for each tool that gave nothing."""
+    return [f"unknown   {LOST[tool]}: {reason}" for tool, reason in evaluation.unavailable.items()]
 
 
 def _resource_table(evaluation: Evaluation) -> Table:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import click
 from rich.markup import escape
 
 from evaluator.types import Evaluation, Status
 from kernelskill.agents.diagnoser import diagnose
+from kernelskill.errors import AwaitingAnswer
 from kernelskill.memory.run import Run
 from kernelskill.model import Attempt, Decision, MethodApplication
 from kernelskill.report.console import progress_console, ratio_text, time_text
+from kernelskill.report.evaluation import unknown_lines
 
 STYLE = {"improved": "green", "equal": "yellow", "regressed": "yellow", "duplicate": "yellow"}
 
@@ -27,6 +30,10 @@ class Silent:
 
     def attempted(self, attempt: Attempt) -> None:
         """An attempt ended."""
+
+    def waiting(self, awaited: AwaitingAnswer) -> None:
+        """Somebody is to answer; told although nothing else is, because nothing happens before."""
+        click.echo(f"waiting: {awaited}", err=True)
 
 
 class Progress(Silent):
@@ -52,6 +59,8 @@ class Progress(Silent):
         """The start's verdict and time."""
         if evaluation.status is Status.PASSED:
             self.console.print(f"start     [green]{evaluation.status.value}[/green]  {self._time(evaluation)}")
+            for line in unknown_lines(evaluation):
+                self.console.print(line, style="dim", markup=False)
         else:
             self.console.print(f"start     [red]{evaluation.status.value}[/red]  {escape(diagnose(evaluation))}")
 

@@ -10,7 +10,7 @@ from evaluator.cuda_hook import watch
 
 def test_sources_given_to_cupy_are_checked_and_compiled():
     """CuPy itself needs a GPU; its two classes only have to accept what the solution passes."""
-    cupy, made, launched = fake_cupy()
+    cupy, made, _ = fake_cupy()
     seen = watch(cupy, "sm_90")
     code = 'extern "C" __global__ void f(float* x) { x[threadIdx.x] = 1.f; }'
     cupy.RawKernel(code, "f")

@@ -35,7 +35,8 @@ def test_launches_are_kept_only_while_the_log_is_open():
     log.note("a", (1,), (32,), 0)
     log.open = True
     log.note("b", 7, (32, 2), 64)
-    assert [(la.kernel, la.grid, la.block, la.dynamic_shared_bytes) for la in log.launches] == [("b", (7, 1, 1), (32, 2, 1), 64)]
+    (only,) = log.launches
+    assert (only.kernel, only.grid, only.block, only.dynamic_shared_bytes) == ("b", (7, 1, 1), (32, 2, 1), 64)
 
 
 def test_a_fill_of_the_flush_size_separates_calls_and_the_solutions_own_fills_do_not():
