@@ -22,6 +22,8 @@ from evaluator.types import DeviceSpec, KernelProfile, LaunchRecord, Request, Ti
 
 PROFILED_CALLS = 7
 """Calls that CUPTI records; medians are taken over them."""
+FLUSH_FACTOR = 8
+"""The fill before each recorded call writes this many times the L2's size: long enough to queue a call of several kernels."""
 MOST_LAUNCHES = 2000
 """Launches of one call that are kept."""
 
@@ -61,7 +63,7 @@ def _traced_calls(cupy: Any, solution: Any, device: DeviceSpec) -> list[list[Any
         raise ImportError("torch")
     from torch.profiler import ProfilerActivity, profile
 
-    buffer = cupy.empty(2 * max(device.l2_bytes, 32 << 20), dtype=cupy.uint8)
+    buffer = cupy.empty(FLUSH_FACTOR * max(device.l2_bytes, 32 << 20), dtype=cupy.uint8)
     with profile(activities=[ProfilerActivity.CUDA]) as profiler:
         for call in range(PROFILED_CALLS):
             buffer.data.memset_async(call, buffer.nbytes)
