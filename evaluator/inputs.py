@@ -59,7 +59,7 @@ def vary(own: Any, distribution: str, seed: int) -> Any:
     paths = {id(leaf): path for path, leaf in leaves(own, "")}
 
     def redraw(leaf: Any) -> Any:
-        if not isinstance(leaf, Leaf) or not leaf.is_float or not leaf.shape or _is_labels(leaf):
+        if not isinstance(leaf, Leaf) or not leaf.is_float or not leaf.shape or is_labels(leaf):
             return leaf
         rng = np.random.default_rng([seed, zlib.crc32(paths[id(leaf)].encode())])
         values = _keep_structure(leaf, DISTRIBUTIONS[distribution](rng, leaf.shape))
@@ -85,7 +85,8 @@ def vary_constants(parameters: dict[str, Leaf], seed: int) -> dict[str, Leaf]:
     return changed
 
 
-def _is_labels(leaf: Leaf) -> bool:
+def is_labels(leaf: Leaf) -> bool:
+    """Whether the array holds a handful of distinct values: labels, or a mask."""
     size = leaf.values.size
     if size < 8 * FEW_VALUES:
         return False

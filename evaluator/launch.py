@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from evaluator.integrity import Integrity
 from evaluator.solutions import How, Solution, load_solution
 from evaluator.trees import Leaf, WireError, leaves
 from evaluator.types import Frozen, Request
+
+if TYPE_CHECKING:
+    from evaluator.timing import TimedCalls
 
 SPOILED_BLOCKS = 4
 """Free blocks of each output's size that are filled with NaN before a call on a GPU."""

@@ -6,7 +6,7 @@ The judge alone holds an oracle; the process that runs the solution never sees a
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -105,7 +105,8 @@ class Oracle(ABC):
         precise = self._precise_outputs(problem, None)
         if case.distribution != TASK and not (_all_finite(own) and _all_finite(precise)):
             raise Unjudgeable(f"{case}: the reference gives non-finite values")
-        expected = self._with_tolerance(problem, own, precise, case.seed)
+        terms = reduction_length((problem.inputs, problem.state), own)
+        expected = self._with_tolerance(problem, own, precise, case.seed, terms)
         verdict = compare(expected, own, case)
         if verdict is None:
             return expected
@@ -114,10 +115,23 @@ class Oracle(ABC):
         self.notes.add(f"tolerance widened to {OWN_ERROR_FACTOR:g} times the reference's own rounding error: {verdict.message}")
         return _widened(expected, own)
 
-    def _with_tolerance(self, problem: Problem, own: Any, precise: Any, seed: int) -> Any:
+    def expected_elements(self, problem: Problem, seed: int, pick: Callable[[Any], Any]) -> Any:
+        """`expected` for a part of large outputs: `pick` makes of an output tree what is compared. Raises TaskFault."""
+        whole = self._outputs(problem)
+        terms = reduction_length((problem.inputs, problem.state), whole)
+        own, precise = pick(whole), pick(self._precise_outputs(problem, None))
+        del whole
+        expected = self._with_tolerance(problem, own, precise, seed, terms, pick, 1)
+        return _widened(expected, own) if compare(expected, own, Case({}, TASK, seed)) else expected
+
+    def _with_tolerance(
+        self, problem: Problem, own: Any, precise: Any, seed: int, terms: int,
+        pick: Callable[[Any], Any] = lambda tree: tree, perturbations: int = PERTURBATIONS,
+    ) -> Any:
         roundoff, rng = working_roundoff((problem.inputs, problem.state)), np.random.default_rng([seed, 1])
-        moved = [dict(leaves(self._precise_outputs(problem, (roundoff, rng)), "out")) for _ in range(PERTURBATIONS)]
-        terms = reduction_length((problem.inputs, problem.state), own)
+        moved = [
+            dict(leaves(pick(self._precise_outputs(problem, (roundoff, rng))), "out")) for _ in range(perturbations)
+        ]
         dtypes = dict(leaves(own, "out"))
 
         def expect(path: str, leaf: Leaf) -> Expected:

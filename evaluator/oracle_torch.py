@@ -35,6 +35,8 @@ class KernelBenchOracle(Oracle):
         ][1:]
         self._current: Any = module
         self._doubles = True
+        self.device = "cpu"
+        """Where the reference runs; full-size problems take a GPU."""
         self.spec = spec.model_copy(update={"check_sizes": self._accepted(spec.check_sizes)})
 
     def _accepted(self, candidates: tuple[dict[str, int], ...]) -> tuple[dict[str, int], ...]:
@@ -111,13 +113,15 @@ class KernelBenchOracle(Oracle):
 
     def _run(self, problem: Problem, perturbation: Perturbation | None, *, double: bool) -> Any:
         def tensor(leaf: Any) -> Any:
-            return _moved(leaf, perturbation, double)
+            moved = _moved(leaf, perturbation, double)
+            return moved.to(self.device) if isinstance(moved, torch.Tensor) else moved
 
         torch.manual_seed(0)
         model = self._model(map_leaves(as_tensor, problem.init))
         if double:
             model = model.double()
         model.load_state_dict({name: tensor(leaf) for name, leaf in problem.state.items()}, strict=True)
+        model = model.to(self.device)
         inputs = [map_leaves(tensor, value) for value in problem.inputs.values()]
         outputs = self._forward(model, inputs)
         if perturbation is None and not double:

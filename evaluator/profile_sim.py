@@ -26,14 +26,17 @@ class NoTime(Exception):
     """The solution passed, but no time can be given; the message says why."""
 
 
-def full_problem(oracle: Oracle) -> Problem:
-    """The task's own inputs at the full sizes. Raises NoTime where they do not fit, TaskFault where they fail."""
+def full_problem(oracle: Oracle, secret: int | None = None) -> Problem:
+    """The task's own inputs at the full sizes, of the task's seed or a secret one.
+
+    Raises NoTime where they do not fit, TaskFault where they fail.
+    """
     sizes = ", ".join(f"{name}={value}" for name, value in oracle.spec.sizes.items())
     predicted = oracle.input_bytes(oracle.spec.sizes)
     if predicted is not None and predicted > INPUT_LIMIT_BYTES:
         raise NoTime(_too_big(sizes, predicted))
     try:
-        problem = oracle.problem(Case(oracle.spec.sizes, TASK, oracle.spec.seed))
+        problem = oracle.problem(Case(oracle.spec.sizes, TASK, oracle.spec.seed if secret is None else secret))
     except MemoryError:
         raise NoTime(f"the inputs at {sizes} do not fit into this machine's memory") from None
     size = total_bytes((problem.inputs, problem.state))

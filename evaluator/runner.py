@@ -8,7 +8,8 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -24,10 +25,13 @@ from evaluator.trees import WireError
 from evaluator.types import Request, Status
 
 OUTPUT_TAIL_BYTES = 4000
-FILE_BYTES = 64 << 20
-"""Largest file that a solution may write (in its own private folder)."""
 MEMORY_BYTES = 12 << 30
-"""Address space that a simulated solution may add: 8 GiB of inputs and outputs, and working room."""
+"""Memory that a solution may add on the host: 8 GiB of inputs and outputs, and working room."""
+THREADS = 1024
+"""Threads and processes that the user's limit leaves beyond those that run already. Root is not bound by it."""
+DRAINED_CHUNKS = 64
+"""Chunks of output read at once, so that a flood cannot keep the judge from its clock."""
+LOCKED_ON_GPU = False
 PR_SET_PDEATHSIG = 1
 
 
@@ -42,14 +46,18 @@ class Ended(Exception):
 class Runner:
     """A forked process that holds the solution. Fork it before anything secret is in memory."""
 
-    def __init__(self, request: Request, stage: Literal["verify", "profile"], deadline: float) -> None:
+    def __init__(
+        self, request: Request, stage: Literal["verify", "profile"], deadline: float,
+        trusted: Callable[[Channel], None] | None = None,
+    ) -> None:
+        """`trusted`: what the process does instead of serving the solution; without a solution it needs no limits."""
         ours, theirs = socket.socketpair()
         output, theirs_output = os.pipe()
         self.solution = request.solution
         self.pid = os.fork()
         if self.pid == 0:
             ours.close()
-            _become_runner(Channel(theirs), request, stage, theirs_output)
+            _become_runner(Channel(theirs), request, stage, theirs_output, trusted)
         theirs.close()
         os.close(theirs_output)
         os.set_blocking(output, False)
@@ -81,9 +89,18 @@ class Runner:
         """One simulated call at the full sizes. Raises Ended."""
         return self._ask({"op": "profile", "data": dict(inputs)}, "at the full sizes")
 
-    def time(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Timed calls on a GPU. Raises Ended."""
-        return self._ask({"op": "time", "data": dict(inputs)}, "while it was timed")
+    def time(self, step: str, data: Any = None, **fields: Any) -> dict[str, Any]:
+        """One step of the timing on a GPU (see timing.py); the reply of `TimedCalls`. Raises Ended."""
+        return self._ask({"op": "time", "step": step, "data": data, **fields}, "while it was timed")
+
+    def expected(self, problem: Problem, seed: int, count: int) -> dict[str, Any]:
+        """Elements of the reference's outputs, from a process that holds it (see baselines.py). Raises Ended."""
+        data = {"inputs": dict(problem.inputs), "init": problem.init, "state": dict(problem.state)}
+        return self._ask({"op": "expected", "data": data, "seed": seed, "count": count}, "while the reference was computed")
+
+    def allow_until(self, deadline: float) -> None:
+        """Another `time.monotonic()` after which an answer is late."""
+        self.deadline = self._channel.deadline = deadline
 
     def close(self) -> None:
         """Ends the process, whatever it is doing."""
@@ -138,7 +155,9 @@ class Runner:
 
     def _drain(self) -> None:
         """Reads what the solution printed and keeps the end of it."""
-        while select.select([self._output], [], [], 0)[0]:
+        for _ in range(DRAINED_CHUNKS):
+            if not select.select([self._output], [], [], 0)[0]:
+                return
             chunk = os.read(self._output, 65536)
             if not chunk:
                 self._channel.while_waiting = None
@@ -156,7 +175,8 @@ SIGNAL_HINTS = {
 }
 
 
-def _become_runner(channel: Channel, request: Request, stage: Literal["verify", "profile"], output: int) -> NoReturn:
+def _become_runner(channel: Channel, request: Request, stage: Literal["verify", "profile"], output: int,
+                   trusted: Callable[[Channel], None] | None) -> NoReturn:
     """In the forked process: no way back into the judge's code."""
     try:
         _die_with_parent()
@@ -167,28 +187,52 @@ def _become_runner(channel: Channel, request: Request, stage: Literal["verify", 
         keep = channel.connection.fileno()
         os.closerange(3, keep)
         os.closerange(keep + 1, 4096)
-        limit_resources(request)
-        if request.mode == "sim":
-            seccomp.install()
-        serve(channel, request, stage)
+        if trusted:
+            trusted(channel)
+        elif request.mode == "sim":
+            lock_down(request)
+            serve(channel, request, stage)
+        else:  # CUDA's libraries start helpers and open their devices first
+            os.environ["CUPY_CACHE_IN_MEMORY"] = "1"
+            serve(channel, request, stage, partial(lock_down, request))
     finally:
         os._exit(0)
 
 
-def limit_resources(request: Request) -> None:
-    """Limits of the process that runs the solution; they can only be lowered from then on."""
-    seconds = int(request.timeout_s) + 5
-    limits = [(resource.RLIMIT_CPU, seconds), (resource.RLIMIT_FSIZE, FILE_BYTES), (resource.RLIMIT_CORE, 0)]
-    if request.mode == "sim":  # CUDA reserves far more address space than it uses
-        limits.append((resource.RLIMIT_AS, _address_space() + min(MEMORY_BYTES, _available_memory() * 7 // 10)))
+def lock_down(request: Request) -> None:
+    """Limits of the process that runs the solution, and its system-call filter; none can be raised from then on."""
+    if request.mode == "cuda" and not LOCKED_ON_GPU:
+        return
+    room = min(MEMORY_BYTES, _available_memory() * 7 // 10)
+    limits = [(resource.RLIMIT_CPU, int(request.timeout_s) + 5), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0),
+              (resource.RLIMIT_NPROC, _running_tasks() + THREADS)]
+    total, data = _own_memory()
+    # CUDA reserves far more address space than it uses; what is private and writable is what counts there.
+    limits.append((resource.RLIMIT_AS, total + room) if request.mode == "sim" else (resource.RLIMIT_DATA, data + room))
     for kind, value in limits:
         _, hard = resource.getrlimit(kind)
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(kind, (value, value))
+    seccomp.drop_capabilities()
+    seccomp.install()
 
 
-def _address_space() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+def _running_tasks() -> int:
+    """Threads of all processes of this user."""
+    found, user = 0, os.getuid()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if process.stat().st_uid == user:
+                found += len(list((process / "task").iterdir()))
+        except OSError:  # it has just ended
+            continue
+    return found
+
+
+def _own_memory() -> tuple[int, int]:
+    """Address space, and the part of it that is data, in bytes."""
+    pages = Path("/proc/self/statm").read_text().split()
+    return int(pages[0]) * resource.getpagesize(), int(pages[5]) * resource.getpagesize()
 
 
 def _available_memory() -> int:

@@ -51,14 +51,19 @@ def compare(first: TimeEstimate, second: TimeEstimate, noise_floor: float = NOIS
     """Whether the second is faster, as far as the samples say. Raises ValueError for times of different provenance."""
     if first.provenance != second.provenance:
         raise ValueError(f"{first.provenance} and {second.provenance} times cannot be compared")
-    ratio = first.time_us / second.time_us
-    low, high = _ratio_interval(first, second, ratio)
+    ratio, low, high = ratio_of(first, second)
     verdict: Literal["faster", "equal", "slower"] = "equal"
     if low > noise_floor:
         verdict = "faster"
     elif high < 1 / noise_floor:
         verdict = "slower"
     return Comparison(verdict, ratio, low, high)
+
+
+def ratio_of(first: TimeEstimate, second: TimeEstimate) -> tuple[float, float, float]:
+    """(first median / second median, low, high): the 95 % interval of times that took turns."""
+    ratio = first.time_us / second.time_us
+    return (ratio, *_ratio_interval(first, second, ratio))
 
 
 def _ratio_interval(first: TimeEstimate, second: TimeEstimate, ratio: float) -> tuple[float, float]:

@@ -47,6 +47,9 @@ class Record:
     modules: dict[bytes, Compiled] = field(default_factory=dict)
     """Every module that the solution compiled, by its binary."""
     checks: Counter[str] = field(default_factory=Counter)
+    _last_launched: int = 0
+    notes: list[str] = field(default_factory=list)
+    """What the person should know about how the solution was judged."""
     precision: Precision = field(default_factory=Precision)
 
     def take(self, reply: Mapping[str, Any], task: TaskSpec, solution: str) -> None:
@@ -64,6 +67,21 @@ class Record:
             raise Ended(rejection([finding for finding in errors if finding.kind in REJECTING]))
         if errors:
             raise Ended(Failure(Status.RUNTIME_ERROR, summary(errors[0])))
+
+    def note_launches(self, count: int, how: How) -> None:
+        """Notes what one call launched. Raises Ended where it answered a repeated question without a kernel."""
+        if how == "repeat" and self._last_launched and not count:
+            raise Ended(rejection([Finding(kind="guard", message=(
+                "the second call on the same inputs launched no kernel, the first one did: an output was cached, which is no "
+                "work that a caller with new data can save"))]))
+        self._last_launched = count
+        self.checks["kernel_launches"] += count
+
+    def refuse_without_kernels(self) -> None:
+        """Raises Ended where no call launched a kernel of the solution's own and no operator that may stay did the work."""
+        if not self.checks["kernel_launches"] and not any(finding.kind == "library_call" for finding in self.findings):
+            raise Ended(rejection([Finding(kind="guard", message=(
+                "the outputs are right, but no call launched a kernel of the solution's own (cupy.RawKernel or RawModule)"))]))
 
     def take_modules(self, reply: Mapping[str, Any]) -> None:
         """Keeps the modules compiled since the last reply."""
@@ -115,6 +133,7 @@ def verify(oracle: Oracle, runner: Runner, secret: int, record: Record) -> Verdi
         if verdict:
             return _repeatable(_explained(verdict, how, record.findings), secret)
     record.checks["check_sizes"] = len(oracle.spec.check_sizes)
+    record.refuse_without_kernels()
     return None
 
 
@@ -132,13 +151,13 @@ def _judge(
     oracle: Oracle, runner: Runner, problem: Problem, expected: Any, case: Case, how: How, record: Record
 ) -> Verdict | None:
     task = oracle.spec
-    if task.kind == "kernelbench" and (how == "fresh" or _has_buffers(expected)):
+    if task.kind == "kernelbench" and (how == "fresh" or has_buffers(expected)):
         for note in runner.construct(problem):
             record.findings.append(Finding(kind="guard", message=note, severity="warning"))
     reply = runner.call(problem.inputs, how, case, keep_inputs=not oracle.changes_inputs)
     record.checks["cases"] += 1
     record.checks["elements"] += sum(want.values.size for _, want in leaves(expected, ""))
-    got = _with_buffers(reply["data"], expected)
+    got = with_buffers(reply["data"], expected)
     verdict = compare(expected, got, case)
     record.take(reply, task, runner.solution)
     if verdict:
@@ -147,6 +166,7 @@ def _judge(
         record.precision.take(expected, got)
     if reply["modified"]:
         raise Ended(_input_modified(reply["modified"], case))
+    record.note_launches(int(reply["launched"]), how)
     return None
 
 
@@ -159,15 +179,15 @@ def _input_modified(places: list[str], case: Case) -> Failure:
     return Failure(Status.RUNTIME_ERROR, f"input_modified: {places[0]} (on {case})", findings=(finding,))
 
 
-def _with_buffers(data: Mapping[str, Any], expected: Any) -> Any:
+def with_buffers(data: Mapping[str, Any], expected: Any) -> Any:
     """Arranges a reply as the oracle does: model buffers are outputs where the reference changes them."""
-    if not _has_buffers(expected):
+    if not has_buffers(expected):
         return data["result"]
     have = data["buffers"]
     return {"result": data["result"], "buffers": {name: have[name] for name in expected["buffers"] if name in have}}
 
 
-def _has_buffers(expected: Any) -> bool:
+def has_buffers(expected: Any) -> bool:
     return isinstance(expected, Mapping) and set(expected) == {"result", "buffers"}
 
 
@@ -222,14 +242,15 @@ def _distributions(names: list[str], position: int) -> list[str]:
 
 def library_findings(calls: Sequence[Sequence[Any]], task: TaskSpec, solution: str) -> list[Finding]:
     """Of (operator, line, count): a warning for what the task lets stay, an error for everything else."""
-    return [
-        Finding(
-            kind="library_call", severity="warning" if is_allowed(name, task.allow_library) else "error", file=solution, line=line,
-            message=f"{name} computes outside the solution's own kernels ({count} call{'s' if count > 1 else ''})" + (
-                "" if is_allowed(name, task.allow_library)
-                else f"; compute it in a kernel, or let it stay with --allow-library {flag(name)}"))
-        for name, line, count in calls
-    ]
+    return [_library_finding(str(name), line, int(count), task, solution) for name, line, count in calls]
+
+
+def _library_finding(name: str, line: int | None, count: int, task: TaskSpec, solution: str) -> Finding:
+    allowed, does = is_allowed(name, task.allow_library), "takes data to the host" if flag(name) == "host" else "computes"
+    text = f"{name} {does} outside the solution's own kernels ({count} call{'s' if count > 1 else ''})"
+    advice = "" if allowed else f"; compute it in a kernel, or let it stay with --allow-library {flag(name)}"
+    return Finding(kind="library_call", severity="warning" if allowed else "error", file=solution, line=line,
+                   message=text + advice)
 
 
 def task_sizes(problem: Problem, outputs: list[Any]) -> dict[str, float]:

@@ -21,13 +21,15 @@ from evaluator.comparison import Verdict
 from evaluator.environment import environment
 from evaluator.failures import Failure, rejection, summary
 from evaluator.guards import check_source
+from evaluator.judge_timing import Session, WrongWhenTimed
+from evaluator.measure import Processes, baseline_rows, measure, session_for
 from evaluator.oracle import Oracle, Problem, TaskFault, load_oracle
 from evaluator.precision import formats_in
 from evaluator.profile_sim import NoTime, full_problem, profile
 from evaluator.runner import Ended, Runner
-from evaluator.timing import summarise
-from evaluator.types import Evaluation, Finding, LaunchRecord, Request, Status, TimeEstimate, Tool
-from evaluator.verify import Record, task_sizes, verify
+from evaluator.seccomp import hide_memory
+from evaluator.types import Evaluation, Finding, Request, Status, Tool
+from evaluator.verify import Record, verify
 
 DISASSEMBLED = (Status.PASSED, Status.UNSUPPORTED)
 """Verdicts after which the machine instructions matter: the solution may be optimised further, or only the simulator failed."""
@@ -37,6 +39,7 @@ MARGIN_SECONDS = 2.0
 
 def evaluate_here(request: Request, sandbox: str = "rlimits") -> Evaluation:
     """Evaluates in this process (the runner is a fork of it); the pool calls it through `python -m evaluator`."""
+    hide_memory()
     return _Evaluation(request, sandbox).run()
 
 
@@ -51,6 +54,8 @@ class _Evaluation:
         self.unavailable: dict[Tool, str] = {}
         self.full: Problem | None = None
         """The problem that was timed (mode cuda)."""
+        self.session: Session | None = None
+        self.secret = -1
         self.deadline = time.monotonic() + max(request.timeout_s - MARGIN_SECONDS, 0.9 * request.timeout_s)
 
     def run(self) -> Evaluation:
@@ -70,21 +75,19 @@ class _Evaluation:
     def _stages(self) -> Evaluation:
         request = self.request
         with self._stage("guard"):
-            guard = _guard(request)
+            guard = guard_findings(request)
         self.record.findings += guard
         rejected = [finding for finding in guard if finding.severity == "error"]
         if rejected:
             return self._failed(rejection(rejected))
-        _preload(request)
-        runners: list[Runner] = []
+        preload(request)
+        processes = Processes.start(request, self.deadline)
         try:
-            verifier = Runner(request, "verify", self.deadline)
-            runners.append(verifier)
-            if request.mode == "sim" and "profile" in request.stages:
-                runners.append(Runner(request, "profile", self.deadline))
+            verifier = processes.solution
             oracle = load_oracle(request.task)
             with self._stage("import"):
                 verifier.load()
+            self.secret = secrets.randbits(32) if request.seed is None else request.seed
             with self._stage("verify"):
                 verdict = self._verify(oracle, verifier) if "verify" in request.stages else None
             if verdict:
@@ -92,19 +95,18 @@ class _Evaluation:
             if request.mode == "cuda" and request.sanitize:
                 with self._stage("sanitize"):
                     self._sanitize(oracle)
-            return self._passed(oracle, runners)
+            return self._passed(oracle, processes)
         finally:
-            for runner in runners:
+            for runner in processes:
                 runner.close()
 
     def _verify(self, oracle: Oracle, runner: Runner) -> Verdict | None:
-        secret = secrets.randbits(32) if self.request.seed is None else self.request.seed
-        return verify(oracle, runner, secret, self.record)
+        return verify(oracle, runner, self.secret, self.record)
 
     def _sanitize(self, oracle: Oracle) -> None:
         """Adds what compute-sanitizer finds in the solution's own kernels. Raises Ended for an error."""
         kernels = [kernel.kernel for kernel in self.record.resources(False)]
-        checked = sanitizer.check(self.request, oracle, kernels, self.record.sources, self.deadline)
+        checked = sanitizer.check(self.request, oracle, kernels, self.deadline)
         self.record.checks.update(checked.counts)
         self.record.findings += checked.findings
         if checked.unavailable:
@@ -113,7 +115,7 @@ class _Evaluation:
         if error:
             raise Ended(Failure(Status.RUNTIME_ERROR, f"{summary(error)} (compute-sanitizer)"))
 
-    def _passed(self, oracle: Oracle, runners: list[Runner]) -> Evaluation:
+    def _passed(self, oracle: Oracle, processes: Processes) -> Evaluation:
         checks = self.record.checks
         message = f"Right on {checks['cases']} cases over {checks['check_sizes']} sizes ({checks['elements']} elements)."
         if "verify" not in self.request.stages:
@@ -124,17 +126,27 @@ class _Evaluation:
             return self._answer(Status.PASSED, message, time_unavailable="the request asks for no profile")
         try:
             with self._stage("profile"):
-                launches, time_estimate, facts = self._time(oracle, runners)
+                measured = self._time(oracle, processes)
         except NoTime as reason:
             return self._answer(Status.PASSED, message, time_unavailable=str(reason))
-        seen = {"launches": tuple(launches)} if self.request.mode == "sim" else self._observed(runners[0])
-        return self._answer(Status.PASSED, message, time=time_estimate, task_facts=facts, **seen)
+        except WrongWhenTimed as wrong:
+            return self._answer(wrong.verdict.status, wrong.verdict.message, mismatch=wrong.verdict.mismatch)
+        seen = {} if self.request.mode == "sim" else self._observed() | self._compared(measured, processes)
+        message += "".join(f" Note: {note}." for note in self.record.notes)
+        return self._answer(Status.PASSED, message, **measured, **seen)
 
-    def _observed(self, runner: Runner) -> dict[str, Any]:
+    def _compared(self, measured: dict[str, Any], processes: Processes) -> dict[str, Any]:
+        """The baselines, timed in turns with the solution."""
+        assert self.session is not None
+        with self._stage("baselines"):
+            rows = baseline_rows(self.request, self.session, processes, measured["graph_time"] is not None)
+        return {"baselines": rows, "gpu_states": tuple(self.session.states)}
+
+    def _observed(self) -> dict[str, Any]:
         """What the GPU did during a call: its launches, its timeline, the counters of its kernels."""
         assert self.full is not None
         with self._stage("launches"):
-            launches, timeline, missing = profile_cuda.launches_of(runner.launches())
+            launches, timeline, missing = profile_cuda.launches_of(self.request, self.full, self.deadline)
         if missing:
             self.unavailable["cupti"] = missing
         seen: dict[str, Any] = {"launches": launches, "timeline": timeline}
@@ -145,17 +157,18 @@ class _Evaluation:
                 self.unavailable["ncu"] = missing
         return seen
 
-    def _time(self, oracle: Oracle, runners: list[Runner]) -> tuple[list[LaunchRecord], TimeEstimate, dict[str, float]]:
+    def _time(self, oracle: Oracle, processes: Processes) -> dict[str, Any]:
+        """The Evaluation's fields that the full sizes give."""
         if self.request.mode == "sim":
-            launches, estimate, facts, reply = profile(oracle, runners[-1], self.request.device)
+            assert processes.profiler is not None
+            launches, estimate, facts, reply = profile(oracle, processes.profiler, self.request.device)
             self.record.take(reply, self.request.task, self.request.solution)
-            return launches, estimate, facts
-        problem = self.full = full_problem(oracle)
-        if oracle.spec.kind == "kernelbench":
-            runners[0].construct(problem)
-        reply = runners[0].time(problem.inputs)
-        self.environment = self.environment.model_copy(update={"device": str(reply["device"])})
-        return [], summarise([float(sample) for sample in reply["samples_us"]]), task_sizes(problem, reply["outputs"])
+            return {"launches": tuple(launches), "time": estimate, "task_facts": facts}
+        problem = self.full = full_problem(oracle, self.secret)
+        self.session = session_for(self.request, oracle, problem, processes, self.secret, self.deadline)
+        fields, device = measure(self.session, processes, self.record)
+        self.environment = self.environment.model_copy(update={"device": device})
+        return fields
 
     def _failed(self, failure: Failure) -> Evaluation:
         self.record.findings += [f for f in failure.findings if f not in self.record.findings]
@@ -185,7 +198,8 @@ class _Evaluation:
             self.seconds[name] = round(time.monotonic() - began, 4)
 
 
-def _guard(request: Request) -> list[Finding]:
+def guard_findings(request: Request) -> list[Finding]:
+    """What the source guard says of the solution. Raises Ended where it cannot be read."""
     try:
         source = Path(request.solution).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -197,8 +211,8 @@ def _guard(request: Request) -> list[Finding]:
         raise Ended(Failure(Status.COMPILE_ERROR, message, f"{message}\n{error.text or ''}")) from error
 
 
-def _preload(request: Request) -> None:
-    """Loads before the fork what both sides need, and what may start processes: the runner must not."""
+def preload(request: Request) -> None:
+    """Loads before the fork what both sides need, and what may start processes: the runner must not. Raises Ended."""
     from evaluator.simulator import build
     from evaluator.toolkit import ToolkitMissing, find_toolkit
 

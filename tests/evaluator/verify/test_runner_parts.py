@@ -15,7 +15,7 @@ from evaluator.channel import Channel, Closed, Late
 from evaluator.failures import Failure, failure_of
 from evaluator.profile_sim import NoTime, modelled_time
 from evaluator.seccomp import AUDIT_ARCH, DENIED, filter_program
-from evaluator.timing import summarise
+from evaluator.statistics import summarise
 from evaluator.trees import Leaf, WireError
 from evaluator.types import Evaluation, Finding, LaunchRecord, Status, TaskSpec
 from evaluator.verify import plan

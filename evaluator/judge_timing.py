@@ -1,0 +1,229 @@
+"""Timing as the judge conducts it: which call gets what, who is timed when, and whether a timed call computed the right thing.
+
+The solution and each baseline live in processes of their own; the judge asks them for single calls (`timing.py`), in blocks
+that take turns, so that both see the same clocks and temperatures. Every call gets its own factor on the data and its own
+shift of the pointers. Of one timed call of the solution, chosen here, elements of the outputs are compared with the reference.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from evaluator.comparison import Expected, Verdict, compare
+from evaluator.device_arrays import ALIGNMENT
+from evaluator.gpu_state import gpu_state
+from evaluator.inputs import TASK, Case, is_labels
+from evaluator.oracle import Problem
+from evaluator.precision import Precision
+from evaluator.runner import Ended, Runner
+from evaluator.statistics import summarise
+from evaluator.timing import SHIFT_BYTES, positions, scaled
+from evaluator.trees import Leaf, leaves, map_leaves, total_bytes
+from evaluator.types import GpuState, Mismatch, Status, TimeEstimate
+
+SAMPLES = (20, 200)
+BUDGET_SECONDS = 2.0
+"""Samples of one side are taken until this much time is spent, at least SAMPLES[0] and at most SAMPLES[1] of them."""
+BLOCK = 6
+"""Calls of one side in a row; the first of a block, after the other side's turn, is not counted."""
+FACTORS = (58982, 65536)
+"""Data is multiplied by k / 65536 with k from this range: exact in float32, and near enough to 1 to change no task."""
+CACHED_SETS, SETS = 4, 2
+"""Sets of input buffers: more where one set fits into the L2 cache."""
+SINGLE_SET_BYTES = 16 << 30
+COMPARED_ELEMENTS = 1 << 20
+"""Elements of each output that are compared."""
+LAUNCH_BOUND_US = 200.0
+"""Below it launches can be a large part of a call: it is timed as a graph replay as well."""
+
+
+class WrongWhenTimed(Exception):
+    """A timed call at the full sizes gave a wrong result."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(verdict.message)
+        self.verdict = verdict
+
+
+class OtherEnded(Exception):
+    """The baseline's process failed, died or was late; the message says how."""
+
+
+class Checkpoint(NamedTuple):
+    """What the reference gives for one factor on the data, at some elements of every output."""
+
+    factor: float
+    seed: int
+    expected: dict[str, Expected]
+    """By path in the output tree; one-dimensional."""
+    shapes: list[list[int]]
+    """Full shapes of the outputs, in the same order."""
+
+
+Reference = Callable[[Problem, int, int], tuple[dict[str, Expected], list[list[int]]]]
+"""(problem, seed, count) -> expected elements at `positions` and the outputs' full shapes."""
+
+
+@dataclass
+class Session:
+    """One task's full-size problem, and everything that is timed on it."""
+
+    problem: Problem
+    sizes: dict[str, int]
+    l2_bytes: int
+    rng: np.random.Generator
+    reference: Reference
+    deadline: float = float("inf")
+    """`time.monotonic()` by which sampling stops early."""
+    kernelbench: bool = False
+    states: list[GpuState] = field(default_factory=list)
+    can_check: bool = True
+    """False: the reference does not run at the full sizes."""
+    _checkpoint: Checkpoint | None = None
+
+    def prepare(self, runner: Runner) -> dict[str, Any]:
+        """Gives a process the inputs; its reply (`outputs`, `device`). Raises Ended."""
+        return runner.time("prepare", dict(self.problem.inputs), sets=self.sets, scaled=self._scaled_paths())
+
+    @property
+    def sets(self) -> int:
+        """How many sets of input buffers take turns."""
+        size = total_bytes(self.problem.inputs)
+        return 1 if size > SINGLE_SET_BYTES else SETS if size > self.l2_bytes else CACHED_SETS
+
+    def alone(self, runner: Runner, precision: Precision) -> TimeEstimate:
+        """Times a solution and compares one of the timed calls with the reference. Raises Ended, WrongWhenTimed."""
+        checked_call = int(self.rng.integers(1, SAMPLES[0]))
+        self.note_state()
+        samples: list[float] = []
+        began = time.monotonic()
+        while self._wants_more(len(samples) - 1, began):
+            checked = len(samples) == checked_call and self.can_check
+            samples.append(self.sample(runner, factor=self.checkpoint().factor if checked else None))
+            if checked:
+                self.check(runner, self.checkpoint(), precision)
+        self.note_state()
+        return summarise(samples[1:])
+
+    def in_turns(
+        self, first: Runner, second: Runner, *, graphs: tuple[bool, bool] = (False, False)
+    ) -> tuple[TimeEstimate, TimeEstimate]:
+        """Times two processes in alternating blocks (first second second first ...). Raises Ended, OtherEnded (the second)."""
+        samples: tuple[list[float], list[float]] = ([], [])
+        began, turn = time.monotonic(), 0
+        while self._wants_more(min(map(len, samples)), began, 2.0 * BUDGET_SECONDS):
+            for side in ((0, 1), (1, 0))[turn % 2]:
+                runner = (first, second)[side]
+                try:
+                    samples[side].extend([self.sample(runner, graph=graphs[side]) for _ in range(BLOCK)][1:])
+                except Ended as ended:
+                    if side == 1:
+                        raise OtherEnded(ended.failure.message) from ended
+                    raise
+            turn += 1
+        return summarise(samples[0], _provenance(graphs[0])), summarise(samples[1], _provenance(graphs[1]))
+
+    def replayed(self, runner: Runner, time_us: float) -> tuple[TimeEstimate | None, str]:
+        """The time as a CUDA graph replay, or why there is none; (None, "") where launches hardly matter. Raises Ended."""
+        if time_us > LAUNCH_BOUND_US:
+            return None, ""
+        reason = str(runner.time("graph")["reason"])
+        if reason:
+            return None, f"the call cannot be captured as a CUDA graph: {reason}"
+        samples: list[float] = []
+        began = time.monotonic()
+        while self._wants_more(len(samples) - 1, began, BUDGET_SECONDS / 2):
+            samples.append(self.sample(runner, graph=True))
+        return summarise(samples[1:], "cuda_graph"), ""
+
+    def sample(self, runner: Runner, factor: float | None = None, graph: bool = False) -> float:
+        """Microseconds of one call."""
+        factor = self._factor() if factor is None else factor
+        shift = int(self.rng.integers(0, SHIFT_BYTES // ALIGNMENT)) * ALIGNMENT
+        reply = runner.time("sample", set=int(self.rng.integers(self.sets)), shift=shift, scale=factor, graph=graph)
+        return float(reply["us"])
+
+    def checkpoint(self) -> Checkpoint:
+        """The reference's outputs for one factor; computed once. Raises TaskFault, Ended of the reference's process."""
+        if self._checkpoint is None:
+            factor, seed = self._factor(), int(self.rng.integers(1 << 32))
+            names, inputs = set(self._scaled_paths()), dict(self.problem.inputs)
+            wanted = {id(leaf) for path, leaf in leaves(inputs, "") if path in names}
+            inputs = map_leaves(partial(_scaled_where, wanted, factor), inputs)
+            expected, shapes = self.reference(replace(self.problem, inputs=inputs), seed, COMPARED_ELEMENTS)
+            self._checkpoint = Checkpoint(factor, seed, expected, shapes)
+        return self._checkpoint
+
+    def check(self, runner: Runner, checkpoint: Checkpoint, precision: Precision, exact: bool = True) -> None:
+        """Compares the last call's outputs; without `exact` only their shapes. Raises WrongWhenTimed, Ended."""
+        reply = runner.time("outputs", seed=checkpoint.seed, count=COMPARED_ELEMENTS)
+        got = dict(leaves(reply["data"], "out"))
+        case = Case(self.sizes, TASK, checkpoint.seed)
+        if list(got) != list(checkpoint.expected) or reply["shapes"] != checkpoint.shapes:
+            mismatch = Mismatch(output="out", case=str(case), sizes=self.sizes)
+            message = f"at the full sizes the outputs have the shapes {reply['shapes']}, the reference's {checkpoint.shapes}."
+            raise WrongWhenTimed(Verdict(Status.INCORRECT_SHAPE, message, mismatch))
+        verdict = compare(checkpoint.expected, got, case)
+        if verdict and exact:
+            raise WrongWhenTimed(_located(verdict, checkpoint))
+        precision.take(checkpoint.expected, got)
+
+    def note_state(self) -> None:
+        """Remembers the card's clocks, temperature and throttle reasons now."""
+        state = gpu_state()
+        if state:
+            self.states.append(state)
+
+    def _factor(self) -> float:
+        return int(self.rng.integers(*FACTORS)) / 65536
+
+    def _wants_more(self, counted: int, began: float, budget: float = BUDGET_SECONDS) -> bool:
+        """Until the budget is spent, at least SAMPLES[0] and at most SAMPLES[1]; very slow calls get fewer."""
+        now = time.monotonic()
+        if now > self.deadline and counted >= 3:
+            return False
+        least = SAMPLES[0] if now - began < 5 * budget else 7
+        return counted < least or (counted < SAMPLES[1] and now - began < budget)
+
+    def _scaled_paths(self) -> list[str]:
+        """Inputs whose values are magnitudes: floating-point arrays that hold no labels."""
+        return [
+            path for path, leaf in leaves(dict(self.problem.inputs), "")
+            if isinstance(leaf, Leaf) and leaf.is_float and leaf.shape and not is_labels(leaf)
+        ]
+
+
+def _scaled_where(wanted: set[int], factor: float, leaf: Any) -> Any:
+    return scaled(leaf, factor) if id(leaf) in wanted else leaf
+
+
+def _provenance(graph: bool) -> Literal["cuda_event", "cuda_graph"]:
+    return "cuda_graph" if graph else "cuda_event"
+
+
+def _located(verdict: Verdict, checkpoint: Checkpoint) -> Verdict:
+    """The verdict with the element's place in the whole output."""
+    mismatch = verdict.mismatch
+    paths: Sequence[str] = list(checkpoint.expected)
+    path = next((path for path in paths if repr(path) in mismatch.output), paths[0])
+    output = paths.index(path)
+    shape = checkpoint.shapes[output]
+    where = positions(checkpoint.seed, output, int(np.prod(shape)), COMPARED_ELEMENTS)
+    index = None
+    if mismatch.index is not None:
+        index = tuple(int(i) for i in np.unravel_index(int(where[mismatch.index[0]]), shape)) if shape else ()
+    mismatch = mismatch.model_copy(update={"output": path, "index": index, "expected_shape": tuple(shape)})
+    place = f"{path}[{', '.join(map(str, index))}]" if index else path
+    message = (
+        f"A timed call at the full sizes is wrong: {place} is {mismatch.got}, expected {mismatch.expected} (allowed error "
+        f"{mismatch.allowed_error}); {mismatch.wrong_elements} of {mismatch.total_elements} compared elements are wrong. "
+        "Calls on the small check sizes were right: look for work that is skipped on repeated calls, or limits that the "
+        "full sizes exceed."
+    )
+    return Verdict(verdict.status, message, mismatch)

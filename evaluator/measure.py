@@ -1,0 +1,153 @@
+"""The timing stage on a GPU: the solution alone, its graph replay, then every baseline in turns with it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from evaluator.baselines import RECIPES, START, asked, expected_at, reference_process
+from evaluator.judge_timing import OtherEnded, Session, WrongWhenTimed
+from evaluator.oracle import Oracle, Problem, TaskFault
+from evaluator.precision import Precision
+from evaluator.runner import Ended, Runner
+from evaluator.types import BaselineName, BaselineTime, Request
+from evaluator.verify import Record, task_sizes
+
+
+@dataclass
+class Processes:
+    """Everything that is forked before the task is loaded, so that no process holds what it must not see."""
+
+    solution: Runner
+    reference: Runner | None = None
+    """Gives expected values of KernelBench tasks at the full sizes."""
+    baselines: dict[BaselineName, Runner] = field(default_factory=dict)
+    profiler: Runner | None = None
+    """Mode sim: runs the full sizes."""
+
+    @classmethod
+    def start(cls, request: Request, deadline: float) -> Processes:
+        """Forks what the request needs; a native task has no baseline but its start."""
+        made = cls(Runner(request, "verify", deadline))
+        if "profile" not in request.stages:
+            return made
+        if request.mode == "sim":
+            made.profiler = Runner(request, "profile", deadline)
+            return made
+        if request.task.kind == "kernelbench":
+            made.reference = reference_process(request, None, deadline)
+        for name in request.baselines:
+            if name != START and request.task.kind == "kernelbench":
+                made.baselines[name] = reference_process(request, name, deadline)
+            elif name == START and request.start:
+                made.baselines[name] = Runner(request.model_copy(update={"solution": request.start}), "verify", deadline)
+        return made
+
+    def __iter__(self) -> Iterator[Runner]:
+        return (runner for runner in (self.solution, self.reference, self.profiler, *self.baselines.values()) if runner)
+
+    def close_reference(self) -> None:
+        """Frees the card's memory of it."""
+        if self.reference:
+            self.reference.close()
+            self.reference = None
+
+    def close_baseline(self, name: BaselineName) -> None:
+        """Frees the card's memory of it."""
+        self.baselines.pop(name).close()
+
+
+def session_for(
+    request: Request, oracle: Oracle, problem: Problem, processes: Processes, secret: int, deadline: float,
+) -> Session:
+    """The session in which everything of an evaluation is timed."""
+    reference = (
+        asked(processes.reference) if processes.reference
+        else lambda problem, seed, count: expected_at(oracle, problem, seed, count)
+    )
+    return Session(
+        problem, oracle.spec.sizes, request.device.l2_bytes, np.random.default_rng([secret, 2]), reference, deadline,
+        request.task.kind == "kernelbench")
+
+
+def measure(session: Session, processes: Processes, record: Record) -> tuple[dict[str, Any], str]:
+    """The Evaluation's measured fields, and the GPU's name. Raises Ended and WrongWhenTimed for the solution's faults."""
+    solution = processes.solution
+    if session.kernelbench:
+        solution.construct(session.problem)
+    prepared = session.prepare(solution)
+    _compute_reference(session, record)
+    processes.close_reference()
+    estimate = session.alone(solution, record.precision)
+    record.checks["timed_calls_checked"] += session.can_check
+    graph, missing = session.replayed(solution, estimate.time_us)
+    facts = task_sizes(session.problem, prepared["outputs"])
+    fields = {"time": estimate, "graph_time": graph, "graph_unavailable": missing, "task_facts": facts}
+    return fields, str(prepared["device"])
+
+
+def baseline_rows(request: Request, session: Session, processes: Processes, graph: bool) -> tuple[BaselineTime, ...]:
+    """Every baseline of the request, in turns with the solution, whose graph was captured where `graph`. Raises Ended."""
+    rows = tuple(_row(request, session, processes, name, graph) for name in request.baselines)
+    session.note_state()
+    return rows
+
+
+def _compute_reference(session: Session, record: Record) -> None:
+    """A reference that fails at the full sizes leaves the timed calls unchecked; the evaluation says so."""
+    try:
+        session.checkpoint()
+    except (TaskFault, Ended, MemoryError) as error:
+        session.can_check = False
+        record.notes.append(f"no timed call was compared, the reference fails at the full sizes: {error}"[:300])
+
+
+def _row(
+    request: Request, session: Session, processes: Processes, name: BaselineName, solution_graph: bool,
+) -> BaselineTime:
+    """One baseline. Raises Ended where the solution fails meanwhile."""
+    flags = RECIPES[name].flags if name in RECIPES else "none"
+    process = processes.baselines.get(name)
+    if process is None:
+        what = "the task has no starting solution" if name == START else "a native task has no PyTorch reference"
+        return BaselineTime(name=name, flags=flags, reason=what)
+    session.deadline = time.monotonic() + request.baseline_timeout_s
+    for runner in (process, processes.solution):
+        runner.allow_until(session.deadline)
+    try:
+        precision = _started(session, name, process)
+        graph = name in RECIPES and RECIPES[name].graph
+        if graph and (reason := str(process.time("graph")["reason"])):
+            return BaselineTime(name=name, flags=flags, reason=f"eager PyTorch cannot be captured: {reason}")
+        own, other = session.in_turns(processes.solution, process, graphs=(graph and solution_graph, graph))
+        replayed, _ = (None, "") if graph else session.replayed(process, other.time_us)
+    except OtherEnded as ended:
+        return BaselineTime(name=name, flags=flags, reason=str(ended))
+    except WrongWhenTimed as wrong:
+        return BaselineTime(name=name, flags=flags, reason=f"its result is wrong: {wrong}")
+    finally:
+        processes.close_baseline(name)
+    return BaselineTime(
+        name=name, flags=flags, precision_class=precision.classify(), time=other, graph_time=replayed, solution_time=own)
+
+
+def _started(session: Session, name: BaselineName, process: Runner) -> Precision:
+    """Prepares the baseline's process and measures its precision. Raises OtherEnded, WrongWhenTimed (a start that is wrong)."""
+    precision = Precision()
+    try:
+        if name == START:
+            process.load()
+        if session.kernelbench:
+            process.construct(session.problem)
+        session.prepare(process)
+        if session.can_check:
+            checkpoint = session.checkpoint()
+            session.sample(process, factor=checkpoint.factor)
+            session.check(process, checkpoint, precision, exact=name == START)
+    except Ended as ended:
+        raise OtherEnded(ended.failure.message) from ended
+    return precision
