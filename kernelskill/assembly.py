@@ -27,6 +27,8 @@ from kernelskill.paths import methods_folder, rules_folder
 from kernelskill.policy import IsolatedPolicy, RuleBook, load_rules
 from kernelskill.tasks import load_task
 from kernelskill.writers import CodeWriter
+from kernelskill.writers.handoff import Waiting
+from kernelskill.writers.requestbox import REQUESTS, RequestBox
 
 CARDS_BY_ARCH = {"sm_80": "a100", "sm_89": "rtx4090", "sm_90": "h200"}
 LOG = logging.getLogger(__name__)
@@ -77,13 +79,20 @@ def rule_book(extra: Sequence[Path], methods: Collection[str]) -> RuleBook:
     return load_rules([rules_folder(), *extra], methods)
 
 
-def writer_named(name: str) -> CodeWriter:
-    """The code writer of that name; raises KernelSkillError listing those there are."""
-    if name != "template":
-        raise KernelSkillError(f"no writer is called {name!r}", hint="writers: template")
-    from kernelskill.writers.template import TemplateWriter
+def writer_named(name: str, run: Path | None = None, waiting: Waiting | None = None) -> CodeWriter:
+    """The code writer of that name, for the run in a folder where there is one yet; raises KernelSkillError.
 
-    return TemplateWriter()
+    `waiting` is told when an answer is awaited; None: the run pauses then.
+    """
+    if name == "template":
+        from kernelskill.writers.template import TemplateWriter
+
+        return TemplateWriter()
+    if name == "handoff":
+        from kernelskill.writers.handoff import HandoffWriter
+
+        return HandoffWriter(RequestBox((run or Path()) / REQUESTS), load_methods(methods_folder()), waiting)
+    raise KernelSkillError(f"no writer is called {name!r}", hint="writers: template, handoff")
 
 
 def default_folder(task_path: Path) -> Path:
@@ -143,9 +152,9 @@ def open_run(folder: Path) -> Run:
     return run
 
 
-def assemble(run: Run, observer: Observer) -> Loop:
+def assemble(run: Run, observer: Observer, waiting: Waiting | None = None) -> Loop:
     """Everything around a run's folder."""
-    writer = writer_named(run.config.writer)
+    writer = writer_named(run.config.writer, run.folder, waiting)
     task = run_task(run, writer)
     cards = load_methods(methods_folder())
     policy = IsolatedPolicy(rule_book([Path(r) for r in run.config.rules], cards))

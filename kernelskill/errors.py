@@ -54,6 +54,10 @@ class ExperienceError(KernelSkillError):
     """A store of experience that cannot be used (a run goes on without it)."""
 
 
+class RunHeldError(RunError):
+    """Another process is working on the run."""
+
+
 class DecisionError(KernelSkillError):
     """The policy could not decide: engine failure, or engine and oracle disagree. Never a silent choice."""
 
@@ -64,3 +68,17 @@ class WriterError(KernelSkillError):
     """A writer could not produce code for the method (the attempt fails; the run goes on)."""
 
     exit_code = 1
+
+
+class AwaitingAnswer(KernelSkillError):
+    """The run cannot go on before somebody has answered a request. Nothing failed; `folder` is the request's."""
+
+    exit_code = 3
+
+    def __init__(self, message: str, *, folder: Path, hint: str = "") -> None:
+        self.folder = folder
+        super().__init__(message, location=Location(folder), hint=hint)
+
+
+class AnswerError(KernelSkillError):
+    """What was handed in cannot be taken as a solution; the request stays open."""

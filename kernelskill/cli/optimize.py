@@ -25,13 +25,14 @@ from kernelskill.cli.allow import ALLOW_LIBRARY_HELP, split_names
 @click.option("--experience", envvar="KERNELSKILL_EXPERIENCE", metavar="FILE", default="",
               help="Use what earlier runs brought, and add to it: a store's file, or `user` for your own. Off by default.")
 @click.option("--no-experience", is_flag=True, help="Not even where KERNELSKILL_EXPERIENCE is set.")
+@click.option("--wait", is_flag=True, help="With --writer handoff: wait for each answer instead of ending with exit code 3.")
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder  [default: runs/<task>-<time>]")
 @click.option("--resume", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Go on with this run.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else.")
 @click.pass_context
 def command(ctx: click.Context, task: Path | None, rounds: int, device: str, arch: str, card: str, writer: str,
-            rules: tuple[Path, ...], timeout: float, allow_library: tuple[str, ...], experience: str, no_experience: bool, out: Path | None,
-            resume: Path | None, as_json: bool) -> None:
+            rules: tuple[Path, ...], timeout: float, allow_library: tuple[str, ...], experience: str, no_experience: bool,
+            wait: bool, out: Path | None, resume: Path | None, as_json: bool) -> None:
     """Make TASK's kernel faster, round by round; the best solution is <run>/best.py.
 
     TASK is a folder with task.toml or one Python file (native or KernelBench form).
@@ -39,6 +40,7 @@ def command(ctx: click.Context, task: Path | None, rounds: int, device: str, arc
     if (task is None) == (resume is None):
         raise click.UsageError("give either a TASK, or --resume RUN to go on with a run")
     from kernelskill import assembly
+    from kernelskill.exchange import go_on
     from kernelskill.report.live import Progress, Silent
     from kernelskill.report.summary import print_summary, report_of
 
@@ -48,20 +50,18 @@ def command(ctx: click.Context, task: Path | None, rounds: int, device: str, arc
         if task is not None:
             options = assembly.Options(rounds, device, arch, card, writer, rules, timeout,  # type: ignore[arg-type]
                                        "" if no_experience else experience, split_names(allow_library))
-            run = assembly.create_run(task, options, folder)
-        else:
-            run = assembly.open_run(folder)
-        with run.held():
-            observer.opened(run)
-            assembly.assemble(run, observer).optimise()
-        assembly.learn(run)
+            assembly.create_run(task, options, folder)
+        standing = go_on(folder, observer, observer.waiting if wait else None)
     except KeyboardInterrupt:
         if (folder / "run.json").exists():
             click.echo(f"\ninterrupted; go on with: kernelskill optimize --resume {folder}", err=True)
         ctx.exit(130)
-    report = report_of(run)
+    report = report_of(standing.run)
     if as_json:
-        click.echo(json.dumps(report))
-    else:
-        print_summary(run, report)
+        click.echo(json.dumps({**report, "request": str(standing.awaited.folder) if standing.awaited else None}))
+    elif standing.awaited is None:
+        print_summary(standing.run, report)
+    if standing.awaited is not None:
+        click.echo(f"waiting: {standing.awaited}\nthen: kernelskill optimize --resume {folder}", err=True)
+        ctx.exit(standing.awaited.exit_code)
     ctx.exit(0 if report["status"] == "PASSED" else 1)

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from evaluator.types import DeviceSpec, Evaluation, Frozen, Mode, Status
-from kernelskill.errors import Location, RunError
+from kernelskill.errors import Location, RunError, RunHeldError
 from kernelskill.memory.attempts import AttemptGraph
 from kernelskill.memory.experience import Snapshot
 from kernelskill.memory.journal import Event, Journal
@@ -80,11 +80,9 @@ class Run:
     @classmethod
     def open(cls, folder: Path) -> Run:
         """Read a run back from its journal; raises RunError saying what is wrong with the folder."""
+        _must_be_run(folder)
         try:
             config = RunConfig.model_validate_json((folder / "run.json").read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise RunError("this folder is no run: it has no run.json", location=Location(folder),
-                           hint="give the folder that `kernelskill optimize` printed") from None
         except (ValidationError, UnicodeDecodeError) as error:
             raise RunError(f"run.json cannot be read: {_first_problem(error)}", location=Location(folder / "run.json"),
                            hint="the file was changed by hand; restore it or start a new run") from None
@@ -162,18 +160,6 @@ class Run:
         if self.graph.evaluation(self.graph.best).status is Status.PASSED:
             (self.folder / BEST).write_text(self.source(self.graph.best), encoding="utf-8")
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Nobody else goes on with the run meanwhile; raises RunError when somebody does."""
-        from filelock import FileLock, Timeout
-
-        try:
-            with FileLock(self.folder / ".lock", timeout=0):
-                yield
-        except Timeout:
-            raise RunError("another process is working on this run", location=Location(self.folder),
-                           hint="wait until it is done, or end it") from None
-
     def finish(self, stop_reason: str) -> None:
         """The run is over."""
         self.journal.append("run_finished", stop_reason=stop_reason)
@@ -186,6 +172,33 @@ class Run:
         round_, solution, decision = self.decisions[-1]
         done = self.stop_reason or any(a.round == round_ for a in self.graph.attempts)
         return None if done else (round_, solution, decision)
+
+
+def _must_be_run(folder: Path) -> None:
+    if not (folder / "run.json").is_file():
+        raise RunError("this folder is no run: it has no run.json", location=Location(folder),
+                       hint="give the folder that `kernelskill optimize` printed")
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Nobody else goes on with the run in a folder meanwhile; raises RunHeldError when somebody does, RunError for no run.
+
+    Open the run inside: what it held before may be out of date.
+    """
+    from filelock import FileLock, Timeout
+
+    _must_be_run(folder)
+    lock = FileLock(folder / ".lock", timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise RunHeldError("another process is working on this run", location=Location(folder),
+                           hint="wait until it is done, or end it") from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _decision(data: Mapping[str, Any], journal: Path) -> Decision:
