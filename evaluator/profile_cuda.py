@@ -18,7 +18,7 @@ from evaluator import ncu
 from evaluator.attached import Attached, ToolFailed
 from evaluator.launches import LaunchLog, calls_between, read_trace, timeline, with_times
 from evaluator.oracle import Problem
-from evaluator.types import DeviceSpec, KernelProfile, LaunchRecord, Request, Timeline
+from evaluator.types import DeviceSpec, KernelProfile, LaunchRecord, Request, Timeline, Tool
 
 PROFILED_CALLS = 7
 """Calls that CUPTI records; medians are taken over them."""
@@ -104,6 +104,13 @@ def launches_of(request: Request, problem: Problem, deadline: float) -> tuple[tu
         return (), None, str(failure)
     except (ValueError, KeyError, TypeError) as error:
         return (), None, f"the record of launches makes no sense: {error}"[:500]
+
+
+def not_worth(request: Request) -> dict[Tool, str]:
+    """Why a solution that is too slow was not looked into, for each tool that the request asks for."""
+    reason = f"not used: the solution is not faster than {request.worth_us:.6g} us"
+    asked: dict[Tool, bool] = {"ncu": bool(request.counters), "cupti": True, "compute-sanitizer": bool(request.sanitize)}
+    return {tool: reason for tool, wanted in asked.items() if wanted}
 
 
 def counters_of(request: Request, problem: Problem, launches: tuple[LaunchRecord, ...], deadline: float,

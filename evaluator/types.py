@@ -115,6 +115,8 @@ class Request(Frozen):
     """Mode cuda: Nsight Compute metrics to read beside its full set, at the full sizes. Empty: no counters are read."""
     sanitize: tuple[SanitizerTool, ...] = ()
     """Mode cuda: checks of compute-sanitizer on the check sizes, after the outputs were right."""
+    worth_us: float | None = Field(None, gt=0)
+    """Mode cuda: a solution that is not faster than this is neither sanitized nor profiled. None: every solution is."""
     baselines: tuple[BaselineName, ...] = ()
     """Mode cuda: what to time beside the solution, in the same session."""
     start: str = ""

@@ -45,7 +45,8 @@ class Optimizer:
         child = self.run.keep_source(source)
         if child in self.run.graph:
             return edge(child, "duplicate", f"the same code as solution {child[:8]}, which was evaluated before")
-        evaluation = self.reviewer.review(self.run.source_path(child))
+        best = self.run.graph.evaluation(parent).time
+        evaluation = self.reviewer.review(self.run.source_path(child), worth_us=best.time_us if best else None)
         if evaluation.status is not Status.PASSED:
             return edge(child, "failed", diagnose(evaluation), evaluation=evaluation)
         broken = broken_promises(self.cards[method.method], decision.facts, self.reviewer.facts(source, evaluation))

@@ -28,13 +28,16 @@ class Reviewer:
     timeout_s: float
     _closed: dict[Tool, str] = field(default_factory=dict)
 
-    def review(self, solution: Path, seed: int | None = None) -> Evaluation:
-        """One evaluation. Whatever the solution does, the answer is an Evaluation. `seed` repeats one that a verdict names."""
+    def review(self, solution: Path, seed: int | None = None, worth_us: float | None = None) -> Evaluation:
+        """One evaluation. Whatever the solution does, the answer is an Evaluation. `seed` repeats one that a verdict names.
+
+        On a GPU a solution that is not faster than `worth_us` is neither sanitized nor profiled.
+        """
         measured = self.mode == "cuda"
         counters = COUNTERS if measured and not self._closed else ()
         evaluation = pool.evaluate(Request(
             task=self.task.spec, solution=str(solution), mode=self.mode, device=self.device, timeout_s=self.timeout_s,
-            seed=seed, counters=counters, sanitize=SANITIZERS if measured else ()))
+            seed=seed, counters=counters, sanitize=SANITIZERS if measured else (), worth_us=worth_us))
         return self._with_closed(evaluation)
 
     def _with_closed(self, evaluation: Evaluation) -> Evaluation:
