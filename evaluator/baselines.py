@@ -9,8 +9,10 @@ with data in place does not do. `cuda_graph_eager` replays eager PyTorch as a CU
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, get_args
 
@@ -106,7 +108,10 @@ def reference_process(request: Request, name: BaselineName | None, deadline: flo
 
 
 def serve(request: Request, name: BaselineName | None, channel: Channel) -> None:
-    """Answers the judge until it hangs up."""
+    """Answers the judge until it hangs up. What takes seconds to import is imported while the judge does other things."""
+    for module in ("torch", "cupy") if request.mode == "cuda" else ():
+        with suppress(ImportError):  # reported where it is used
+            importlib.import_module(module)
     host: _Host | None = None
     while True:
         try:

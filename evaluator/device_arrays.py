@@ -74,7 +74,7 @@ class CupyArrays:
 
     def elements(self, array: Any, flat: Any) -> Leaf:
         """See `Arrays`."""
-        if not isinstance(array, self.cupy.ndarray):
+        if type(array) is not self.cupy.ndarray:
             raise WrongForm(f"run returns {type(array).__name__}; every output must be a cupy.ndarray")
         return Leaf.of(self.cupy.asnumpy(array.reshape(-1)[self.cupy.asarray(flat)]), "cupy")
 

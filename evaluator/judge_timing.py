@@ -30,10 +30,13 @@ from evaluator.types import GpuState, Mismatch, Status, TimeEstimate
 SAMPLES = (20, 200)
 BUDGET_SECONDS = 2.0
 """Samples of one side are taken until this much time is spent, at least SAMPLES[0] and at most SAMPLES[1] of them."""
+SLOW_SECONDS, LEAST_SAMPLES = 10.0, 7
+"""Where SAMPLES[0] calls take longer than this, so many are enough."""
 BLOCK = 6
 """Calls of one side in a row; the first of a block, after the other side's turn, is not counted."""
-FACTORS = (58982, 65536)
-"""Data is multiplied by k / 65536 with k from this range: exact in float32, and near enough to 1 to change no task."""
+FACTOR_BITS = 20
+LEAST_FACTOR = 0.9
+"""Data is multiplied by a fraction of so many bits between this and 1: exact in float32, and in the range of any task."""
 CACHED_SETS, SETS = 4, 2
 """Sets of input buffers: more where one set fits into the L2 cache."""
 SINGLE_SET_BYTES = 16 << 30
@@ -117,7 +120,7 @@ class Session:
         """Times two processes in alternating blocks (first second second first ...). Raises Ended, OtherEnded (the second)."""
         samples: tuple[list[float], list[float]] = ([], [])
         began, turn = time.monotonic(), 0
-        while self._wants_more(min(map(len, samples)), began, 2.0 * BUDGET_SECONDS):
+        while self._wants_more(min(map(len, samples)), began, 2.0):
             for side in ((0, 1), (1, 0))[turn % 2]:
                 runner = (first, second)[side]
                 try:
@@ -138,7 +141,7 @@ class Session:
             return None, f"the call cannot be captured as a CUDA graph: {reason}"
         samples: list[float] = []
         began = time.monotonic()
-        while self._wants_more(len(samples) - 1, began, BUDGET_SECONDS / 2):
+        while self._wants_more(len(samples) - 1, began, 0.5):
             samples.append(self.sample(runner, graph=True))
         return summarise(samples[1:], "cuda_graph"), ""
 
@@ -181,15 +184,16 @@ class Session:
             self.states.append(state)
 
     def _factor(self) -> float:
-        return int(self.rng.integers(*FACTORS)) / 65536
+        whole = 1 << FACTOR_BITS
+        return int(self.rng.integers(int(LEAST_FACTOR * whole), whole)) / whole
 
-    def _wants_more(self, counted: int, began: float, budget: float = BUDGET_SECONDS) -> bool:
+    def _wants_more(self, counted: int, began: float, share: float = 1.0) -> bool:
         """Until the budget is spent, at least SAMPLES[0] and at most SAMPLES[1]; very slow calls get fewer."""
         now = time.monotonic()
-        if now > self.deadline and counted >= 3:
+        if now > self.deadline and counted >= LEAST_SAMPLES:
             return False
-        least = SAMPLES[0] if now - began < 5 * budget else 7
-        return counted < least or (counted < SAMPLES[1] and now - began < budget)
+        least = SAMPLES[0] if now - began < SLOW_SECONDS else LEAST_SAMPLES
+        return counted < least or (counted < SAMPLES[1] and now - began < share * BUDGET_SECONDS)
 
     def _scaled_paths(self) -> list[str]:
         """Inputs whose values are magnitudes: floating-point arrays that hold no labels."""

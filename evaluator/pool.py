@@ -52,10 +52,10 @@ def _run(request: Request, home: Path) -> Evaluation:
         start_new_session=True,
     )
     try:
-        out, err = process.communicate(request.model_dump_json().encode(), timeout=request.timeout_s + GRACE_SECONDS)
+        out, err = process.communicate(request.model_dump_json().encode(), timeout=request.limit_s + GRACE_SECONDS)
     except subprocess.TimeoutExpired:
         _kill_group(process)
-        return _without_answer(request, Status.TIMEOUT, f"no answer within {request.timeout_s:g} s; the evaluation was killed")
+        return _without_answer(request, Status.TIMEOUT, f"no answer within {request.limit_s:g} s; the evaluation was killed")
     finally:
         _kill_group(process)
     return _answer(request, process.returncode, out, err)

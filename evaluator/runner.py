@@ -204,7 +204,7 @@ def lock_down(request: Request) -> None:
     if request.mode == "cuda" and not LOCKED_ON_GPU:
         return
     room = min(MEMORY_BYTES, _available_memory() * 7 // 10)
-    limits = [(resource.RLIMIT_CPU, int(request.timeout_s) + 5), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0),
+    limits = [(resource.RLIMIT_CPU, int(request.limit_s) + 5), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0),
               (resource.RLIMIT_NPROC, _running_tasks() + THREADS)]
     total, data = _own_memory()
     # CUDA reserves far more address space than it uses; what is private and writable is what counts there.

@@ -132,7 +132,7 @@ class NativeSolution(Solution):
 
     def to_host(self, value: Any, where: str) -> Leaf:
         """Copies to the host; refuses what is no cupy.ndarray."""
-        if not isinstance(value, self.cupy.ndarray):
+        if type(value) is not self.cupy.ndarray:  # a subclass could compute on demand
             raise WrongForm(f"run returns {type(value).__name__} at {where}; every output must be a cupy.ndarray")
         return Leaf.of(self.cupy.asnumpy(value), "cupy")
 
@@ -156,6 +156,8 @@ class NativeSolution(Solution):
 class KernelBenchSolution(Solution):
     """`ModelNew` on torch tensors."""
 
+    device = "cuda"
+
     def __init__(self, module: ModuleType) -> None:
         super().__init__(module)
         import torch
@@ -170,7 +172,7 @@ class KernelBenchSolution(Solution):
 
     def to_device(self, leaf: Leaf) -> Any:
         """A tensor on `cuda`."""
-        return self.as_tensor(leaf).to("cuda")
+        return self.as_tensor(leaf).to(self.device)
 
     def refill(self, array: Any, leaf: Leaf) -> None:
         """Copies from the host."""
@@ -181,6 +183,9 @@ class KernelBenchSolution(Solution):
         # A subclass of Tensor could compute on demand, after the clock has stopped.
         if type(value) not in (self.torch.Tensor, self.torch.nn.Parameter):
             raise WrongForm(f"forward returns {type(value).__name__} at {where}; every output must be a torch.Tensor")
+        if vars(value):
+            raise WrongForm(f"forward returns a tensor with attributes of its own ({', '.join(sorted(vars(value))[:3])}) at {where}; "
+                            "an output must be a plain torch.Tensor")
         leaf: Leaf = self.as_leaf(value)
         return leaf
 
@@ -191,7 +196,7 @@ class KernelBenchSolution(Solution):
 
     def spoil(self, nbytes: int, byte: int = 0xFF) -> Any:
         """From torch's caching allocator."""
-        return self.torch.full((nbytes,), byte, dtype=self.torch.uint8, device="cuda")
+        return self.torch.full((nbytes,), byte, dtype=self.torch.uint8, device=self.device)
 
     def elements(self, count: int, like: Any) -> Any:
         """From torch's caching allocator."""
@@ -211,7 +216,7 @@ class KernelBenchSolution(Solution):
         made = self.module.ModelNew(**arguments) if isinstance(arguments, Mapping) else self.module.ModelNew(*arguments)
         if not isinstance(made, self.torch.nn.Module):
             raise WrongForm("ModelNew is no torch.nn.Module")
-        self.model = made.to("cuda")
+        self.model = made.to(self.device)
         own = self.model.state_dict()
         strange = [name for name in own if name not in state or tuple(own[name].shape) != state[name].shape]
         if strange:

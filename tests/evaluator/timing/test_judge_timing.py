@@ -1,0 +1,118 @@
+"""The judge's way of timing: what every call gets, and which cheats a compared timed call finds."""
+
+from __future__ import annotations
+
+import pytest
+from cpu_session import HONEST, PROBLEM
+
+from evaluator.judge_timing import SAMPLES, OtherEnded, WrongWhenTimed
+from evaluator.precision import Precision
+from evaluator.runner import Ended
+from evaluator.types import Status
+
+HEADER = "import torch\nclass ModelNew(torch.nn.Module):\n    calls = 0\n    kept = None\n    def forward(self, x):\n"
+REAL = "torch.nn.functional.layer_norm(x, x.shape[1:]) + 0.01 * x"
+
+
+def model(*lines: str) -> str:
+    return HEADER + "".join(f"        {line}\n" for line in lines)
+
+
+def test_an_honest_solution_is_timed_and_its_timed_call_compared(stage):
+    made = stage()
+    session, precision = made.session(), Precision()
+    time = session.alone(made.ready(session, HONEST), precision)
+    assert time.provenance == "cuda_event" and time.samples == len(time.samples_us) >= SAMPLES[0]
+    assert time.low_us <= time.time_us <= time.high_us
+    assert precision.classify() == "fp32" and len(precision.seen) == 1
+
+
+@pytest.mark.parametrize("name,solution", [
+    ("kept for ever", model("if self.kept is None:", f"    self.kept = {REAL}", "return self.kept")),
+    ("skipped after the warm-up",
+     model("self.calls += 1", "if self.calls > 10:", "    return torch.empty_like(x)", f"return {REAL}")),
+    ("half of the rows", model("out = torch.empty_like(x)", "n = len(x) // 2 if len(x) > 50 else len(x)",
+                               "out[:n] = torch.nn.functional.layer_norm(x[:n], x.shape[1:]) + 0.01 * x[:n]", "return out")),
+])
+def test_work_that_is_skipped_when_timed_is_found(stage, name, solution):
+    made = stage()
+    session = made.session()
+    with pytest.raises(WrongWhenTimed) as found:
+        session.alone(made.ready(session, solution), Precision())
+    assert found.value.verdict.status is Status.INCORRECT_NUMERICAL
+    assert "timed call at the full sizes" in str(found.value)
+    mismatch = found.value.verdict.mismatch
+    assert mismatch.index is not None and len(mismatch.index) == 2 and mismatch.expected_shape == (96, 64)
+
+
+def test_another_shape_at_the_full_sizes_is_found(stage):
+    made = stage()
+    session = made.session()
+    with pytest.raises(WrongWhenTimed, match=r"\[\[95, 64\]\]"):
+        session.alone(made.ready(session, model(f"return ({REAL})[1:]")), Precision())
+
+
+def test_no_two_calls_see_the_same_values_or_all_the_same_addresses(stage):
+    made = stage()
+    session = made.session()
+    spying = model("import pathlib", f"with pathlib.Path({str(made.bench.folder / 'seen')!r}).open('a') as file:",
+                   "    print(x.data_ptr(), x.sum().item(), file=file)", f"return {REAL}")
+    runner = made.ready(session, spying)
+    (made.bench.folder / "seen").write_text("")
+    session.alone(runner, Precision())
+    addresses, sums = zip(*(line.split() for line in (made.bench.folder / "seen").read_text().splitlines()), strict=True)
+    assert len(set(sums)) >= len(sums) - 3  # two of the factors may be the same
+    assert len(set(addresses)) > len(addresses) // 2
+
+
+def test_labels_keep_their_values(stage):
+    made = stage("""
+class Model(nn.Module):
+    def forward(self, x, labels):
+        return x * labels
+def get_inputs():
+    return [torch.randn(64, 32), torch.randint(0, 2, (64, 32)).float() * 2 - 1]
+def get_init_inputs():
+    return []
+""")
+    session = made.session()
+    exact = HEADER.replace("(self, x)", "(self, x, labels)") + "        return torch.where(labels.abs() == 1, x * labels, x)\n"
+    assert session.alone(made.ready(session, exact), Precision()).samples
+
+
+def test_two_processes_take_turns_and_each_fails_for_itself(stage):
+    made = stage()
+    session = made.session()
+    first, second = made.ready(session, HONEST), made.ready(session, HONEST)
+    own, other = session.in_turns(first, second)
+    assert own.samples == other.samples and own.samples >= SAMPLES[0]
+    failing = model("self.calls += 1", "if self.calls > 14:", "    raise ValueError('out of order')", f"return {REAL}")
+    with pytest.raises(OtherEnded, match="out of order"):
+        session.in_turns(first, made.ready(session, failing))
+    with pytest.raises(Ended, match="out of order"):
+        session.in_turns(made.ready(session, failing), first)
+
+
+def test_a_call_that_cannot_be_captured_says_why(stage):
+    made = stage()
+    session = made.session()
+    time, reason = session.replayed(made.ready(session, HONEST), 12.0)
+    assert time is None and reason.startswith("the call cannot be captured as a CUDA graph: ")
+    assert session.replayed(made.runners[-1], 1e6) == (None, "")
+
+
+def test_the_same_seed_times_the_same_calls(stage):
+    made = stage()
+    first, second = made.session(3), made.session(3)
+    assert first.checkpoint().factor == second.checkpoint().factor
+    assert first.checkpoint().seed == second.checkpoint().seed
+
+
+def test_outputs_larger_than_the_limit_are_sampled(stage, monkeypatch):
+    monkeypatch.setattr("evaluator.judge_timing.COMPARED_ELEMENTS", 500)
+    made = stage(PROBLEM)
+    session, precision = made.session(), Precision()
+    assert session.alone(made.ready(session, HONEST), precision).samples
+    assert next(iter(session.checkpoint().expected.values())).values.shape == (500,)
+    assert session.checkpoint().shapes == [[96, 64]]
+    assert precision.classify() == "fp32"
