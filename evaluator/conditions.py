@@ -18,5 +18,7 @@ class Conditions(Frozen):
     """Simulator: None as numbered, -1 backwards, else the seed of a permutation."""
     late_stream: bool = False
     """GPU: on a stream of its own, on which the inputs arrive only after the solution has been called."""
+    watched: bool = True
+    """Afterwards it is looked whether the solution changed what its callers rely on (tens of milliseconds)."""
     bands: bool = False
     """GPU, CuPy: every allocation lies between bands of known bytes, which must not change."""

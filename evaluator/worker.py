@@ -200,6 +200,7 @@ class _Evaluation:
 
 def guard_findings(request: Request) -> list[Finding]:
     """What the source guard says of the solution. Raises Ended where it cannot be read."""
+    """What the source guard says of the solution. Raises Ended where it cannot be read."""
     try:
         source = Path(request.solution).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -1,0 +1,266 @@
+"""One check: a CheckRequest in, a CheckReport out. Runs in the judge's process; the solution runs in its own."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from evaluator.checking.counterexample import counterexample
+from evaluator.checking.dangers import Dangers, find_dangers
+from evaluator.checking.declaration import DeclarationError, read_declaration
+from evaluator.checking.lab import Excluded, Lab, Spent
+from evaluator.checking.properties import (
+    Scenario,
+    Trial,
+    after_other_calls,
+    late_stream,
+    one_call,
+    other_layout,
+    other_memory,
+    other_order,
+    related,
+    repeated,
+)
+from evaluator.checking.relations import relations_of
+from evaluator.checking.search import Fault, Search
+from evaluator.checking.strategies import Prepared, Space, examples_of, space_of, sweep
+from evaluator.checking.types import (
+    LAYOUTS,
+    TITLES,
+    CheckReport,
+    CheckRequest,
+    Declaration,
+    Example,
+    Layout,
+    Outcome,
+    Property,
+    Verdict,
+)
+from evaluator.checking.values import FINITE, SPECIAL
+from evaluator.environment import environment
+from evaluator.oracle import TaskFault
+from evaluator.runner import Ended
+from evaluator.types import Status
+
+WORK_LIMIT = {"sim": 1 << 14, "cuda": 1 << 22}
+"""Largest product of the sizes of a drawn example."""
+ONE_CALL: tuple[Property, ...] = ("runs", "agreement", "written", "inputs", "bounds", "synchronisation")
+MARGIN_SECONDS = 2.0
+SHARES = {"special_values": 3, "memory": 4, "repeatable": 6, "block_order": 4, "calls": 4, "stream": 6, "layouts": 6, "relation": 8}
+"""A property gets the examples of agreement divided by this."""
+
+
+class Refused(Exception):
+    """Nothing can be checked."""
+
+
+def check_here(request: CheckRequest, sandbox: str = "rlimits") -> CheckReport:
+    """Checks in this process (the runners are forks of it). Whatever the solution does, the answer is a report."""
+    began = time.monotonic()
+    try:
+        return _Check(request, sandbox, began).run()
+    except Refused as reason:
+        message = str(reason)
+    except TaskFault as fault:
+        message = f"the task itself cannot be judged: {fault}"
+    return CheckReport(task=request.request.task.name, solution=request.request.solution, outcome="refused", message=message,
+                       environment=environment(request.request, sandbox), seed=request.request.seed or 0,
+                       seconds=round(time.monotonic() - began, 3))
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One search and the properties that it decides."""
+
+    properties: tuple[Property, ...]
+    scenario: Scenario
+    space: Space
+    examples: int
+    prepared: Sequence[Example] = ()
+    pairs: bool = False
+    title: str = ""
+    """Of a relation."""
+    note: str = ""
+    counts: bool = True
+    """False: a fault is reported, not held against the solution."""
+
+
+class _Check:
+    """One check in progress."""
+
+    def __init__(self, request: CheckRequest, sandbox: str, began: float) -> None:
+        self.request, self.began = request, began
+        self.inner = request.request
+        self.environment = environment(self.inner, sandbox)
+        self.seed = self.inner.seed or 0
+        self.gpu = self.inner.mode == "cuda"
+        self.verdicts: list[Verdict] = []
+        self.notes: list[str] = []
+        self.examples = 0
+        try:
+            source = Path(self.inner.solution).read_text(encoding="utf-8")
+            self.declaration = read_declaration(source, self.inner.solution, dict(self.inner.task.sizes))
+            self.dangers: Dangers = find_dangers(source)
+        except (OSError, UnicodeDecodeError) as error:
+            raise Refused(f"the solution cannot be read: {error}") from error
+        except DeclarationError as error:
+            raise Refused(str(error)) from error
+        except SyntaxError as error:
+            raise Refused(f"{self.inner.solution}:{error.lineno}: {error.msg}") from error
+
+    def run(self) -> CheckReport:
+        """The report."""
+        from evaluator.worker import guard_findings, preload
+
+        try:
+            rejected = [finding for finding in guard_findings(self.inner) if finding.severity == "error"]
+            if rejected:
+                raise Refused(f"{rejected[0].file}:{rejected[0].line}: {rejected[0].message}")
+            preload(self.inner)
+        except Ended as ended:
+            raise Refused(ended.failure.message) from ended
+        lab = Lab(self.request, self.began + self.inner.timeout_s - MARGIN_SECONDS)
+        try:
+            return self._searched(lab)
+        finally:
+            lab.close()
+
+    def _searched(self, lab: Lab) -> CheckReport:
+        trial = Trial(lab, self.dangers.float_atomics, self.gpu)
+        anchors = self._first_call(lab)
+        experiments = list(self._experiments(lab, anchors))
+        for position, experiment in enumerate(experiments):
+            share = lab.time_left / (len(experiments) - position)
+            self._decide(experiment, trial, max(share, 2.0 * share if position == 0 else 0.0))
+        self._not_tested()
+        return self._report(lab)
+
+    def _first_call(self, lab: Lab) -> list[dict[str, int]]:
+        """The check sizes that the task accepts. Raises Refused where the solution cannot be imported, built or simulated."""
+        try:
+            lab.load()
+        except Ended as ended:
+            raise Refused(f"{ended.failure.status.value}: {ended.failure.message}") from ended
+        anchors, reasons = [], []
+        for sizes in sorted(lab.oracle.spec.check_sizes or (self.inner.task.sizes,), key=lambda s: math.prod(s.values())):
+            try:
+                posed = lab.pose(Example(sizes=dict(sizes), seed=self.seed))
+            except Excluded as reason:
+                reasons.append(str(reason))
+                continue
+            anchors.append(dict(sizes))
+            failure = lab.call(posed).failure if len(anchors) == 1 else None
+            if failure and failure.status in (Status.COMPILE_ERROR, Status.UNSUPPORTED, Status.REJECTED):
+                raise Refused(f"{failure.status.value}: {failure.message}")
+        if not anchors:
+            raise TaskFault(reasons[0])
+        return anchors
+
+    def _space(self, lab: Lab, values: Sequence[str], **more: Any) -> Space:
+        limit = self.request.work_limit or WORK_LIMIT[self.inner.mode]
+        return space_of(lab.oracle.spec, self.declaration, self.dangers.numbers, values, limit, self.request.known, **more)
+
+    def _experiments(self, lab: Lab, anchors: list[dict[str, int]]) -> Iterator[Experiment]:
+        n = self.request.examples
+        finite = self._space(lab, tuple(FINITE), dtypes=("", *self.declaration.dtypes))
+        swept = list(sweep(finite, self.dangers.numbers, anchors))
+        few = swept[:: max(1, len(swept) // 12)]
+        yield Experiment(ONE_CALL, one_call, finite, n, swept)
+        if self.declaration.values == "any":
+            special = self._space(lab, tuple(SPECIAL))
+            prepared = [Example(sizes=sizes, values=kind, seed=i) for sizes in anchors[:2] for i, kind in enumerate(SPECIAL)]
+            yield Experiment(("special_values",), one_call, special, n // 3 + 1, prepared)
+        yield Experiment(("memory",), other_memory, finite, n // 4 + 1, few)
+        yield Experiment(("repeatable",), repeated, finite, n // 6 + 1)
+        if not self.gpu:
+            yield Experiment(("block_order",), other_order, finite, n // 4 + 1, few)
+        yield Experiment(("calls",), after_other_calls, finite, n // 4 + 1, pairs=True)
+        if self.gpu:
+            yield Experiment(("stream",), late_stream, finite, n // 6 + 1)
+        for layout in LAYOUTS[1:]:
+            yield self._layout(lab, layout, anchors)
+        for relation in relations_of(lab, self._relation_examples(lab, anchors)):
+            yield Experiment(("relation",), related(relation), finite, n // 8 + 1, few[:4], title=relation.title)
+
+    def _layout(self, lab: Lab, layout: Layout, anchors: list[dict[str, int]]) -> Experiment:
+        promised = layout in self.declaration.layouts or layout in self.request.layouts
+        space = self._space(lab, ("task", "normal"), layouts=(layout,))
+        prepared = [Example(sizes=sizes, layout=layout, seed=1) for sizes in anchors]
+        count = self.request.examples // 6 + 1 if promised else len(prepared)
+        return Experiment(("layouts",), other_layout, space, count, prepared, title=f"{layout} inputs", counts=promised)
+
+    def _relation_examples(self, lab: Lab, anchors: list[dict[str, int]]) -> list[Example]:
+        distinct = [dict(zip(self.inner.task.sizes, (5, 7, 3, 11, 13), strict=False))] if lab.oracle.spec.kind == "native" else []
+        found = []
+        for seed, sizes in enumerate([*distinct, *anchors[::-1]]):
+            example = Example(sizes=sizes, values="normal", seed=seed)
+            try:
+                lab.pose(example)
+            except (Excluded, Spent):
+                continue
+            found.append(example)
+        return found[:3]
+
+    def _decide(self, experiment: Experiment, trial: Trial, seconds: float) -> None:
+        search = Search(trial, experiment.scenario, seconds)
+        known = [example for example in self.request.known if not experiment.pairs]
+        strategy: Any = examples_of(experiment.space)
+        database = None if experiment.pairs else Prepared(experiment.space, [*known, *experiment.prepared])
+        search.run(st.tuples(strategy, strategy) if experiment.pairs else strategy, database, experiment.examples, self.seed)
+        self.examples += search.judged
+        for name in dict.fromkeys((*experiment.properties, *search.faults)):
+            self.verdicts.append(self._verdict(name, experiment, search, trial.lab))
+
+    def _verdict(self, name: Any, experiment: Experiment, search: Search, lab: Lab) -> Verdict:
+        title = TITLES[name] if not experiment.title else f"{TITLES[name]}: {experiment.title}"
+        fault: Fault | None = search.faults.get(name)
+        if fault is None:
+            outcome: Outcome = "held" if search.judged else "not_tested"
+            note = search.spent or ("" if search.judged else "no example got as far")
+            return Verdict(property=name, title=title, outcome=outcome, examples=search.judged, note=note)
+        note = "" if experiment.counts else "neither the task nor the solution promises it"
+        return Verdict(property=name, title=title, outcome="violated" if experiment.counts else "not_promised",
+                       examples=search.judged, note=note, counterexample=counterexample(fault, lab))
+
+    def _not_tested(self) -> None:
+        reasons: dict[Property, str] = {
+            "special_values": "the solution declares finite values only",
+            "block_order": "a GPU chooses the order itself; repeated calls stand in",
+            "stream": "the simulator has one stream; run with --device cuda",
+            "synchronisation": "only the simulator sees races; run with --device sim",
+        }
+        seen = {verdict.property for verdict in self.verdicts}
+        for name, reason in reasons.items():
+            if name not in seen:
+                self.verdicts.append(Verdict(property=name, title=TITLES[name], outcome="not_tested", note=reason))
+
+    def _report(self, lab: Lab) -> CheckReport:
+        order = list(TITLES)
+        verdicts = sorted(_merged(self.verdicts), key=lambda verdict: order.index(verdict.property))
+        violated = [verdict for verdict in verdicts if verdict.outcome == "violated"]
+        seconds = time.monotonic() - self.began
+        message = f"{len(violated)} of {len(verdicts)} properties are violated" if violated else (
+            f"all {sum(v.outcome == 'held' for v in verdicts)} tested properties hold")
+        return CheckReport(
+            task=self.inner.task.name, solution=self.inner.solution, outcome="failed" if violated else "passed", message=message,
+            environment=self.environment, declaration=self.declaration, seed=self.seed, verdicts=tuple(verdicts),
+            warnings=tuple(lab.warnings), notes=(*self.notes, *sorted(lab.oracle.notes)), examples=self.examples, calls=lab.calls,
+            seconds=round(seconds, 3), dangers=self.dangers.numbers)
+
+
+def _merged(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """One verdict a title: several searches may find the same property violated; the first one's example is kept."""
+    kept: dict[str, Verdict] = {}
+    for verdict in verdicts:
+        known = kept.get(verdict.title)
+        if known is None or (known.outcome in ("held", "not_tested") and verdict.outcome not in ("held", "not_tested")):
+            kept[verdict.title] = verdict
+        elif known.outcome == verdict.outcome == "held":
+            kept[verdict.title] = known.model_copy(update={"examples": known.examples + verdict.examples})
+    return list(kept.values())

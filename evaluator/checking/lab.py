@@ -1,0 +1,200 @@
+"""Where one solution is tried: expected values on the judge's side, calls in the solution's process, a fresh one when it dies."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evaluator.checking.special import special_expected
+from evaluator.checking.types import CheckRequest, Example
+from evaluator.checking.values import SPECIAL, cast, valued
+from evaluator.conditions import Conditions
+from evaluator.failures import Failure
+from evaluator.inputs import Case
+from evaluator.oracle import Oracle, Problem, TaskFault, Unjudgeable, load_oracle
+from evaluator.runner import Ended, Runner
+from evaluator.solutions import How
+from evaluator.types import Finding, Status
+from evaluator.verify import has_buffers, with_buffers
+
+SPARE_PROCESSES = {"sim": 6, "cuda": 24}
+"""Forked before the reference is loaded. On a GPU an illegal access costs the process, and shrinking meets many."""
+CALL_SECONDS = 20.0
+"""One call may take this long."""
+KEPT_EXPECTATIONS = 64
+SLOW_SECONDS = {"sim": 0.3, "cuda": 3.0}
+SLOW_CALLS = 2
+"""After so many slow calls of smaller examples, a larger one is left out."""
+
+
+class Excluded(Exception):
+    """The task has no such input, or its reference says nothing firm about it."""
+
+
+class Spent(Exception):
+    """No time, or no process, is left."""
+
+
+@dataclass(frozen=True)
+class Posed:
+    """An example with its data and what is expected."""
+
+    example: Example
+    problem: Problem
+    expected: Any
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one call gave: outputs arranged as the oracle does, or a failure."""
+
+    outputs: Any = None
+    failure: Failure | None = None
+    modified: tuple[str, ...] = ()
+    """Inputs that the call changed, as places."""
+    launched: int = 0
+
+
+@dataclass
+class Lab:
+    """One solution, its oracle, and the processes to run it in. Make it before anything secret is in memory."""
+
+    request: CheckRequest
+    deadline: float
+    calls: int = 0
+    warnings: list[Finding] = field(default_factory=list)
+    slow: list[dict[str, int]] = field(default_factory=list)
+    """Sizes of the calls that took long."""
+    refused: dict[tuple[tuple[str, int], ...], str] = field(default_factory=dict)
+    """Sizes that the task excludes, with its own words."""
+
+    def __post_init__(self) -> None:
+        count = 1 + SPARE_PROCESSES[self.request.request.mode]
+        self._runners = [Runner(self.request.request, "verify", self.deadline) for _ in range(count)]
+        self._loaded = False
+        self._posed: dict[Example, Posed] = {}
+        self.oracle: Oracle = load_oracle(self.request.request.task)
+
+    def close(self) -> None:
+        """Ends every process."""
+        for runner in self._runners:
+            runner.close()
+
+    def too_slow(self, example: Example) -> bool:
+        """Whether examples that are in no size larger took long already."""
+        smaller = [s for s in self.slow if all(example.sizes.get(name, 0) >= value for name, value in s.items())]
+        return len(smaller) >= SLOW_CALLS
+
+    @property
+    def time_left(self) -> float:
+        """Seconds."""
+        return self.deadline - time.monotonic()
+
+    def pose(self, example: Example) -> Posed:
+        """The example's data and expected outputs. Raises Excluded."""
+        if example in self._posed:
+            return self._posed[example]
+        problem = self.problem(example)
+        posed = Posed(example, problem, self.expected(example, problem))
+        if len(self._posed) >= KEPT_EXPECTATIONS:
+            self._posed.pop(next(iter(self._posed)))
+        self._posed[example] = posed
+        return posed
+
+    def problem(self, example: Example) -> Problem:
+        """The example's data. Raises Excluded where the task has no such sizes."""
+        key = tuple(sorted(example.sizes.items()))
+        if key in self.refused:
+            raise Excluded(self.refused[key])
+        try:
+            own = self.oracle.own_problem(example.sizes, example.seed)
+        except TaskFault as fault:
+            self.refused[key] = str(fault)
+            raise Excluded(str(fault)) from fault
+        problem = valued(own, example.values, example.seed)
+        return cast(problem, example.dtype) if example.dtype else problem
+
+    def expected(self, example: Example, problem: Problem) -> Any:
+        """Tree of Expected. Raises Excluded."""
+        try:
+            if example.values in SPECIAL or example.dtype:
+                return special_expected(self.oracle, problem, example.seed)
+            return self.oracle.expected(problem, case_of(example))
+        except TaskFault as fault:
+            self.refused[tuple(sorted(example.sizes.items()))] = str(fault)
+            raise Excluded(str(fault)) from fault
+        except Unjudgeable as reason:
+            raise Excluded(str(reason)) from reason
+
+    def call(self, posed: Posed, how: How = "fresh", conditions: Conditions | None = None) -> Answer:
+        """One call of the solution. Raises Spent."""
+        if self.time_left <= 0:
+            raise Spent("the time is over")
+        runner = self._runner()
+        runner.allow_until(min(self.deadline, time.monotonic() + CALL_SECONDS))
+        self.calls += 1
+        layout = posed.example.layout
+        conditions = (conditions or Conditions()).model_copy(update={"layout": layout, "watched": self.calls == 1})
+        try:
+            if self.oracle.spec.kind == "kernelbench" and (how == "fresh" or has_buffers(posed.expected)):
+                runner.construct(posed.problem)
+            keep = not self.oracle.changes_inputs
+            began = time.monotonic()
+            reply = runner.call(posed.problem.inputs, how, case_of(posed.example), keep, conditions)
+            if self.calls > 1 and time.monotonic() - began > SLOW_SECONDS[self.request.request.mode]:  # the first one compiles
+                self.slow.append(dict(posed.example.sizes))
+        except Ended as ended:
+            self._lost(runner, ended)
+            return Answer(failure=ended.failure)
+        return self._answer(reply, posed.expected)
+
+    def renew(self) -> None:
+        """The next call meets a process that has called nothing yet. Raises Spent without one."""
+        if self._loaded:
+            self._drop()
+            self._runner()
+
+    def load(self) -> None:
+        """Imports the solution. Raises Ended."""
+        self._runners[0].allow_until(self.deadline)
+        self._runners[0].load()
+        self._loaded = True
+
+    def _runner(self) -> Runner:
+        if not self._runners:
+            raise Spent("the solution's process died too often")
+        if not self._loaded:
+            try:
+                self.load()
+            except Ended as ended:
+                raise Spent(f"the solution cannot be imported again: {ended.failure.message}") from ended
+        return self._runners[0]
+
+    def _lost(self, runner: Runner, ended: Ended) -> None:
+        """A process that died, hangs, or whose GPU context is broken is replaced."""
+        answered = ended.reply is not None
+        if not answered or (self.request.request.mode == "cuda" and ended.failure.status is Status.RUNTIME_ERROR):
+            self._drop()
+
+    def _drop(self) -> None:
+        self._runners.pop(0).close()
+        self._loaded = False
+
+    def _answer(self, reply: Mapping[str, Any], expected: Any) -> Answer:
+        findings = [Finding.model_validate(finding) for finding in reply["findings"]]
+        for finding in findings:
+            known = any((f.kind, f.kernel, f.line) == (finding.kind, finding.kernel, finding.line) for f in self.warnings)
+            if finding.severity == "warning" and not known:
+                self.warnings.append(finding)
+        error = next((finding for finding in findings if finding.severity == "error"), None)
+        if error is not None:
+            return Answer(failure=Failure(Status.RUNTIME_ERROR, error.message, findings=(error,)))
+        return Answer(with_buffers(reply["data"], expected), None, tuple(reply["modified"]), int(reply.get("launched", 1)))
+
+
+def case_of(example: Example) -> Case:
+    """The example in the verification's terms."""
+    return Case(dict(example.sizes), example.values, example.seed)
+

@@ -1,0 +1,121 @@
+"""One Hypothesis search: prepared examples first, then random ones, then shrinking, within a share of the time."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, Verbosity, given, reject, seed, settings
+from hypothesis.database import ExampleDatabase
+from hypothesis.errors import Flaky, Unsatisfiable
+from hypothesis.strategies import SearchStrategy
+
+from evaluator.checking.lab import Spent
+from evaluator.checking.properties import Scenario, Trial, Violation
+from evaluator.checking.types import Example
+
+PHASES = (Phase.reuse, Phase.generate, Phase.shrink)
+"""`explain` would call the solution many times more."""
+SUPPRESSED = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large, HealthCheck.large_base_example)
+"""A call takes what it takes, and which sizes a task refuses is found by asking it."""
+SHRINKING_SECONDS = 6.0
+"""After the first fault, however much time the search still has."""
+
+
+@dataclass
+class Fault:
+    """A violated property and the smallest example that showed it."""
+
+    violation: Violation
+    example: Any
+    first_found: Any
+    after: int
+    """Examples until it showed."""
+    flaky: bool = False
+
+
+@dataclass
+class Search:
+    """What a search has seen; `run` fills it."""
+
+    trial: Trial
+    scenario: Scenario
+    seconds: float
+    judged: int = 0
+    """Examples that ended with a verdict, those of shrinking left out."""
+    left_out: int = 0
+    """Examples not tried because smaller ones took too long."""
+    spent: str = ""
+    """Why it stopped early."""
+    faults: dict[str, Fault] = field(default_factory=dict)
+    """By property."""
+    _known: dict[Any, Violation] = field(default_factory=dict)
+    _until: float = 0.0
+
+    def run(self, strategy: SearchStrategy[Any], database: ExampleDatabase | None, examples: int, seed_value: int) -> None:
+        """Draws up to `examples` examples beside the prepared ones. Never raises for what the solution does."""
+        self._until = time.monotonic() + self.seconds
+
+        @seed(seed_value)
+        @settings(max_examples=examples, deadline=None, database=database, phases=PHASES, suppress_health_check=SUPPRESSED,
+                  report_multiple_bugs=True, verbosity=Verbosity.quiet, print_blob=False)
+        @given(strategy)
+        def property_test(example: Any) -> None:
+            self._try(example)
+
+        try:
+            property_test()
+        except Unsatisfiable:
+            return
+        except Exception as failed:  # a Violation, a group of them, Flaky
+            if not self.faults:
+                raise
+            self._mark_flaky(failed)
+
+    def _try(self, example: Any) -> None:
+        if time.monotonic() > self._until or self.spent:
+            # Shrinking ends when nothing smaller fails; what failed before must still fail, or it would pass for flaky.
+            if example in self._known:
+                raise self._known[example]
+            self.spent = self.spent or "its share of the time is over"
+            return
+        if example not in self._known and any(self.trial.lab.too_slow(part) for part in _parts(example)):
+            self.left_out += 1
+            reject()
+        try:
+            self.scenario(self.trial, example)
+        except Violation as violation:
+            self._note(example, violation)
+            raise
+        except Spent as spent:
+            self.spent = str(spent)
+            if example in self._known:
+                raise self._known[example] from None
+            return
+        if not self.faults:
+            self.judged += 1
+
+    def _note(self, example: Any, violation: Violation) -> None:
+        if not self.faults:
+            self._until = min(self._until, time.monotonic() + SHRINKING_SECONDS)
+            self.judged += 1
+        self._known[example] = violation
+        known = self.faults.get(violation.property)
+        if known is None:
+            self.faults[violation.property] = Fault(violation, example, example, self.judged)
+        else:
+            # Hypothesis ends by trying its smallest example once more: the last one noted is the smallest.
+            known.violation, known.example = violation, example
+
+    def _mark_flaky(self, failed: BaseException) -> None:
+        flaky = failed if isinstance(failed, Flaky) else next(
+            (e for e in getattr(failed, "exceptions", ()) if isinstance(e, Flaky)), None)
+        if flaky is not None:
+            for fault in self.faults.values():
+                fault.flaky = True
+
+
+def _parts(drawn: Any) -> tuple[Example, ...]:
+    """The examples of a draw: one, or a pair."""
+    return drawn if isinstance(drawn, tuple) else (drawn,)

@@ -1,0 +1,163 @@
+"""The examples that Hypothesis draws, and the systematic ones that it tries first.
+
+An example is drawn as a handful of integers, each an index into a list whose first entry is the simplest: so shrinking ends at a
+small shape, and an example that is wanted (a boundary, one that failed before) can be written down as its integers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hypothesis import strategies as st
+from hypothesis.database import ExampleDatabase, choices_to_bytes
+
+from evaluator.checking.types import Declaration, Example, Layout
+from evaluator.types import TaskSpec
+
+SEEDS = 1 << 16
+SMALL = range(1, 10)
+PRIMES = (11, 13, 17, 31, 37, 61, 67, 97, 127, 131, 251, 257, 509, 521, 1021, 1031, 4099, 65537, 1048573)
+POWERS = (16, 64, 128, 512, 1024, 65536, 1 << 20, 1 << 22)
+STRUCTURAL = 16
+"""KernelBench: constants up to here are kernel sizes, strides, groups; they change only as the task's variants do."""
+SWEPT_ALONE = 3
+"""Where one size is at a boundary, what the others are."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """What may be drawn."""
+
+    names: tuple[str, ...]
+    sizes: tuple[tuple[int, ...], ...]
+    """Beside `names`: candidate values, ascending. KernelBench: 0 stands for the variant's own value."""
+    variants: tuple[Mapping[str, int], ...]
+    """KernelBench: base problems, the smallest first. Native: one, empty."""
+    values: tuple[str, ...]
+    dtypes: tuple[str, ...] = ("",)
+    layouts: tuple[Layout, ...] = ("contiguous",)
+    work_limit: int = 1 << 16
+
+    def example(self, choices: Sequence[int]) -> Example:
+        """The example of one index for each of `limits`."""
+        variant, *rest = choices
+        count = len(self.names)
+        sizes = self._sized(self.variants[variant], rest[:count])
+        values, dtype, layout, seed = rest[count:]
+        return Example(sizes=sizes, values=self.values[values], seed=seed, dtype=self.dtypes[dtype], layout=self.layouts[layout])
+
+    def limits(self) -> list[int]:
+        """Numbers of choices, in order: variant, sizes, values, dtype, layout, seed."""
+        return [len(self.variants), *map(len, self.sizes), len(self.values), len(self.dtypes), len(self.layouts), SEEDS]
+
+    def choices(self, example: Example) -> list[int] | None:
+        """The choices that give `example`; None where this space has none."""
+        try:
+            tail = [self.values.index(example.values), self.dtypes.index(example.dtype), self.layouts.index(example.layout)]
+            for position, variant in enumerate(self.variants):
+                others = {name: value for name, value in variant.items() if name not in self.names}
+                if all(example.sizes.get(name) == value for name, value in others.items()):
+                    sizes = [values.index(0 if variant.get(name) == example.sizes[name] else example.sizes[name])
+                             for name, values in zip(self.names, self.sizes, strict=True)]
+                    found = [position, *sizes, *tail, example.seed]
+                    return found if self.example(found) == example else None
+        except (ValueError, KeyError):
+            return None
+        return None
+
+    def _sized(self, variant: Mapping[str, int], indices: Sequence[int]) -> dict[str, int]:
+        """Sizes whose product stays within the work limit: a size that is too large is the largest candidate that fits."""
+        sizes, room = dict(variant), self.work_limit
+        for name, values, index in zip(self.names, self.sizes, indices, strict=True):
+            value = values[index] or variant[name]
+            if value > room:
+                value = max((v for v in values if 0 < v <= room), default=min(v for v in values if v))
+            sizes[name] = value
+            room //= max(value, 1)
+        return sizes
+
+
+def examples_of(space: Space) -> st.SearchStrategy[Example]:
+    """Examples of the space; they shrink to small sizes and simple values."""
+    return st.tuples(*(st.integers(0, limit - 1) for limit in space.limits())).map(space.example)
+
+
+def space_of(
+    task: TaskSpec, declaration: Declaration, numbers: Iterable[int], values: Sequence[str], work_limit: int,
+    known: Sequence[Example] = (), layouts: Sequence[Layout] = ("contiguous",), dtypes: Sequence[str] = ("",),
+) -> Space:
+    """What may be drawn for the task; `numbers` are the solution's dangers."""
+    numbers = tuple(numbers)
+    if task.kind == "kernelbench":
+        variants = tuple(sorted(task.check_sizes or (task.sizes,), key=lambda sizes: (math.prod(sizes.values()), str(sizes))))
+        names = tuple(name for name, value in task.sizes.items() if value > STRUCTURAL)
+    else:
+        variants, names = ({},), tuple(task.sizes)
+    columns = []
+    for name in names:
+        cap = max([task.sizes[name], *(sizes[name] for sizes in task.check_sizes)])
+        own = {sizes[name] for sizes in task.check_sizes} | {e.sizes[name] for e in known if name in e.sizes}
+        found = _candidates(numbers, min(cap, work_limit), own, declaration.sizes.get(name, {}))
+        columns.append((0, *found) if task.kind == "kernelbench" else found)
+    return Space(names, tuple(columns), variants, tuple(values), tuple(dtypes), tuple(layouts), work_limit)
+
+
+def _candidates(numbers: Sequence[int], cap: int, own: set[int], bounds: Mapping[str, int]) -> tuple[int, ...]:
+    around = {n + d for n in numbers for d in (-1, 0, 1)} | {2 * n + d for n in numbers for d in (0, 1)}
+    step, low, high = bounds.get("multiple_of", 1), bounds.get("min", 1), min(cap, bounds.get("max", cap))
+    everything = {*SMALL, *around, *PRIMES, *POWERS, *own, *([0] if "min" in bounds else [])}
+    if step > 1:
+        everything = {value * step for value in everything} | everything
+    kept = {value for value in everything if low <= value <= high and value % step == 0}
+    return tuple(sorted(kept)) or (max(low, step),)
+
+
+def sweep(space: Space, numbers: Iterable[int], anchors: Sequence[Mapping[str, int]]) -> Iterator[Example]:
+    """The systematic examples: the task's own check sizes, every size at every boundary alone, all sizes equal, long and flat.
+
+    Kinds of values and seeds go round.
+    """
+    kinds, seed = space.values, 0
+    for sizes in _swept_sizes(space, numbers, anchors):
+        seed += 1
+        yield Example(sizes=dict(sizes), values=kinds[seed % len(kinds)], seed=seed, layout=space.layouts[seed % len(space.layouts)],
+                      dtype=space.dtypes[seed % len(space.dtypes)])
+
+
+def _swept_sizes(space: Space, numbers: Iterable[int], anchors: Sequence[Mapping[str, int]]) -> Iterator[Mapping[str, int]]:
+    yield from anchors
+    boundaries = sorted({*(n + d for n in numbers for d in (-1, 0, 1)), *SMALL, *PRIMES[:6]})
+    for variant in space.variants:
+        for name, values in zip(space.names, space.sizes, strict=True):
+            alone = {other: _nearest(column, SWEPT_ALONE) for other, column in zip(space.names, space.sizes, strict=True)}
+            swept = [value for value in values if value in boundaries]
+            ends = [values[-1]] if values[-1] <= space.work_limit else []
+            for value in (swept if variant is space.variants[0] else swept[:4]) + ends:
+                yield {**variant, **({} if variant else alone), name: value}
+    for value in (1, 2, 33) if len(space.names) > 1 and not space.variants[0] else ():
+        yield {name: _nearest(column, value) for name, column in zip(space.names, space.sizes, strict=True)}
+
+
+def _nearest(column: Sequence[int], value: int) -> int:
+    return min(column, key=lambda candidate: (abs(candidate - value), candidate))
+
+
+class Prepared(ExampleDatabase):
+    """Hands Hypothesis the prepared examples as if they had failed before: it tries each, and shrinks those that fail."""
+
+    def __init__(self, space: Space, examples: Iterable[Example]) -> None:
+        super().__init__()
+        found = (space.choices(example) for example in examples)
+        self.entries = list(dict.fromkeys(choices_to_bytes(choices) for choices in found if choices is not None))
+
+    def fetch(self, key: bytes) -> Iterable[bytes]:
+        """The prepared ones, for the test's own key; its secondary corpora are empty."""
+        return () if key.endswith((b".secondary", b".pareto")) else tuple(self.entries)
+
+    def save(self, key: bytes, value: bytes) -> None:
+        """Nothing is kept: a report names its counterexamples itself."""
+
+    def delete(self, key: bytes, value: bytes) -> None:
+        """Nothing is kept."""
