@@ -95,10 +95,14 @@ def writer_named(name: str, run: Path | None = None, waiting: Waiting | None = N
     raise KernelSkillError(f"no writer is called {name!r}", hint="writers: template, handoff")
 
 
+def task_name(task_path: Path) -> str:
+    """What a task folder, its task.toml or a task file is called."""
+    return task_path.resolve().parent.name if task_path.name == "task.toml" else task_path.resolve().stem
+
+
 def default_folder(task_path: Path) -> Path:
-    """`runs/<task>-<time>`, for a task folder, its task.toml or a task file."""
-    name = task_path.resolve().parent.name if task_path.name == "task.toml" else task_path.resolve().stem
-    return Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    """`runs/<task>-<time>`."""
+    return Path("runs") / f"{task_name(task_path)}-{datetime.now():%Y%m%d-%H%M%S}"
 
 
 def create_run(task_path: Path, options: Options, folder: Path) -> Run:

@@ -10,6 +10,7 @@ from kernelskill.errors import AwaitingAnswer, Location, RunError
 from kernelskill.loop import Observer
 from kernelskill.memory.run import Run, held
 from kernelskill.memory.store import solution_digest
+from kernelskill.model import Attempt
 from kernelskill.writers.handoff import Waiting
 from kernelskill.writers.requestbox import REQUESTS, Entry, RequestBox, checked, put_answer
 
@@ -21,6 +22,10 @@ class Standing:
     run: Run
     awaited: AwaitingAnswer | None
     """What it waits for; None: it is finished."""
+    started: bool
+    """The first solution was judged just now."""
+    judged: tuple[Attempt, ...]
+    """The attempts that were judged just now."""
 
 
 def go_on(folder: Path, observer: Observer, waiting: Waiting | None = None) -> Standing:
@@ -30,6 +35,7 @@ def go_on(folder: Path, observer: Observer, waiting: Waiting | None = None) -> S
     """
     with held(folder):
         run = assembly.open_run(folder)
+        had_start, had = bool(run.graph.start), len(run.graph.attempts)
         observer.opened(run)
         try:
             assembly.assemble(run, observer, waiting).optimise()
@@ -37,7 +43,7 @@ def go_on(folder: Path, observer: Observer, waiting: Waiting | None = None) -> S
         except AwaitingAnswer as pause:
             awaited = pause
         assembly.learn(run)
-    return Standing(run, awaited)
+    return Standing(run, awaited, bool(run.graph.start) and not had_start, tuple(run.graph.attempts[had:]))
 
 
 def open_request(run: Run) -> Entry | None:
@@ -48,7 +54,7 @@ def open_request(run: Run) -> Entry | None:
 def hand_in(folder: Path, data: bytes, name: Path, request: str = "") -> Entry:
     """Put a solution into the run's open request (`request` names it where that matters); the run is to go on then.
 
-    Raises AnswerError for what cannot be taken, RunError where nothing or something else is asked, or the same was judged before.
+    Raises AnswerError for what cannot be taken; RunError where nothing or something else is asked, or the same was judged.
     """
     run = Run.open(folder)
     text = checked(data, name)

@@ -20,6 +20,8 @@ COMMANDS = {
     "evaluate": "Compile, verify and profile one solution.",
     "whatif": "Say which decisions other facts or rules would change.",
     "replay": "Take a run's decisions again and compare.",
+    "requests": "List what many runs wait for, or start them.",
+    "submit": "Hand in a solution, or all that a batch has; see the verdict and the next request.",
     "experience": "Show, share or forget what earlier runs brought.",
     "rules": "Check, test, show, compare and draw the expert rules.",
     "doctor": "Say what this machine has and what is missing.",
