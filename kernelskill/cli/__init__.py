@@ -22,6 +22,7 @@ COMMANDS = {
     "replay": "Take a run's decisions again and compare.",
     "requests": "List what many runs wait for, or start them.",
     "submit": "Hand in a solution, or all that a batch has; see the verdict and the next request.",
+    "mcp": "Serve runs to a coding agent over the Model Context Protocol.",
     "experience": "Show, share or forget what earlier runs brought.",
     "rules": "Check, test, show, compare and draw the expert rules.",
     "doctor": "Say what this machine has and what is missing.",

@@ -1,0 +1,1 @@
+"""Runs served to a coding agent over the Model Context Protocol; needs the extra `mcp`."""
