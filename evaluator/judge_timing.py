@@ -2,7 +2,7 @@
 
 The solution and each baseline live in processes of their own; the judge asks them for single calls (`timing.py`), in blocks
 that take turns, so that both see the same clocks and temperatures. Every call gets its own factor on the data and its own
-shift of the pointers. Of one timed call of the solution, chosen here, elements of the outputs are compared with the reference.
+shift of the pointers. Of some timed calls of the solution, drawn here, elements of the outputs are compared with the reference.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ BUDGET_SECONDS = 2.0
 """Samples of one side are taken until this much time is spent, at least SAMPLES[0] and at most SAMPLES[1] of them."""
 SLOW_SECONDS, LEAST_SAMPLES = 10.0, 7
 """Where SAMPLES[0] calls take longer than this, so many are enough."""
+FIRST_SAMPLES = 4
+"""Calls that tell how many the budget allows."""
+CHECKED_CALLS = 4
 BLOCK = 6
 """Calls of one side in a row; the first of a block, after the other side's turn, is not counted."""
 FACTOR_BITS = 20
@@ -88,6 +91,10 @@ class Session:
     states: list[GpuState] = field(default_factory=list)
     can_check: bool = True
     """False: the reference does not run at the full sizes."""
+    exact: bool = True
+    """Whether what is timed must keep the task's tolerance."""
+    checked: int = 0
+    """Timed calls that were compared with the reference."""
     _checkpoint: Checkpoint | None = None
 
     def prepare(self, runner: Runner) -> dict[str, Any]:
@@ -101,36 +108,52 @@ class Session:
         return 1 if size > SINGLE_SET_BYTES else SETS if size > self.l2_bytes else CACHED_SETS
 
     def alone(self, runner: Runner, precision: Precision) -> TimeEstimate:
-        """Times a solution and compares one of the timed calls with the reference. Raises Ended, WrongWhenTimed."""
-        checked_call = int(self.rng.integers(1, SAMPLES[0]))
+        """Times a solution and compares some of the timed calls with the reference. Raises Ended, WrongWhenTimed."""
         self.note_state()
-        samples: list[float] = []
         began = time.monotonic()
-        while self._wants_more(len(samples) - 1, began):
-            checked = len(samples) == checked_call and self.can_check
-            samples.append(self.sample(runner, factor=self.checkpoint().factor if checked else None))
-            if checked:
-                self.check(runner, self.checkpoint(), precision)
+        samples = [self.sample(runner) for _ in range(FIRST_SAMPLES)]
+        planned = int(BUDGET_SECONDS * FIRST_SAMPLES / (time.monotonic() - began))
+        count = min(max(planned, SAMPLES[0]), SAMPLES[1])
+        checked = set(self.rng.choice(np.arange(FIRST_SAMPLES, count), CHECKED_CALLS, replace=False).tolist())
+        while len(samples) <= count and self._wants_more(len(samples) - 1, began, SAMPLES[1]):
+            samples.append(self.checked_sample(runner, precision) if len(samples) in checked else self.sample(runner))
         self.note_state()
         return summarise(samples[1:])
+
+    def checked_sample(self, runner: Runner, precision: Precision, graph: bool = False) -> float:
+        """A timed call whose outputs are compared with the reference's. Raises Ended, WrongWhenTimed."""
+        if not self.can_check:
+            return self.sample(runner, graph=graph)
+        microseconds = self.sample(runner, self.checkpoint().factor, graph)
+        self.check(runner, self.checkpoint(), precision, self.exact)
+        self.checked += 1
+        return microseconds
 
     def in_turns(
         self, first: Runner, second: Runner, *, graphs: tuple[bool, bool] = (False, False)
     ) -> tuple[TimeEstimate, TimeEstimate]:
-        """Times two processes in alternating blocks (first second second first ...). Raises Ended, OtherEnded (the second)."""
+        """Times two processes in alternating blocks (first second second first ...). Of every second block of the first, one
+        call is compared with the reference. Raises Ended, WrongWhenTimed; OtherEnded for the second."""
         samples: tuple[list[float], list[float]] = ([], [])
         began, turn = time.monotonic(), 0
         while self._wants_more(min(map(len, samples)), began, 2.0):
             for side in ((0, 1), (1, 0))[turn % 2]:
-                runner = (first, second)[side]
+                if side == 0:
+                    samples[0].extend(self._own_block(first, graphs[0], checked=turn % 2 == 1))
+                    continue
                 try:
-                    samples[side].extend([self.sample(runner, graph=graphs[side]) for _ in range(BLOCK)][1:])
+                    samples[1].extend([self.sample(second, graph=graphs[1]) for _ in range(BLOCK)][1:])
                 except Ended as ended:
-                    if side == 1:
-                        raise OtherEnded(ended.failure.message) from ended
-                    raise
+                    raise OtherEnded(ended.failure.message) from ended
             turn += 1
         return summarise(samples[0], _provenance(graphs[0])), summarise(samples[1], _provenance(graphs[1]))
+
+    def _own_block(self, runner: Runner, graph: bool, checked: bool) -> list[float]:
+        chosen = int(self.rng.integers(1, BLOCK)) if checked else -1
+        return [
+            self.checked_sample(runner, Precision(), graph) if call == chosen else self.sample(runner, graph=graph)
+            for call in range(BLOCK)
+        ][1:]
 
     def replayed(self, runner: Runner, time_us: float) -> tuple[TimeEstimate | None, str]:
         """The time as a CUDA graph replay, or why there is none; (None, "") where launches hardly matter. Raises Ended."""
@@ -187,7 +210,7 @@ class Session:
         whole = 1 << FACTOR_BITS
         return int(self.rng.integers(int(LEAST_FACTOR * whole), whole)) / whole
 
-    def _wants_more(self, counted: int, began: float, share: float = 1.0) -> bool:
+    def _wants_more(self, counted: int, began: float, share: float) -> bool:
         """Until the budget is spent, at least SAMPLES[0] and at most SAMPLES[1]; very slow calls get fewer."""
         now = time.monotonic()
         if now > self.deadline and counted >= LEAST_SAMPLES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,8 +12,9 @@ import numpy as np
 
 from evaluator.baselines import RECIPES, START, asked, expected_at, reference_process
 from evaluator.judge_timing import OtherEnded, Session, WrongWhenTimed
-from evaluator.oracle import Oracle, Problem, TaskFault
+from evaluator.oracle import Oracle, Problem, TaskFault, load_oracle
 from evaluator.precision import Precision
+from evaluator.profile_sim import full_problem
 from evaluator.runner import Ended, Runner
 from evaluator.types import BaselineName, BaselineTime, Request
 from evaluator.verify import Record, task_sizes
@@ -83,7 +85,7 @@ def measure(session: Session, processes: Processes, record: Record) -> tuple[dic
     _compute_reference(session, record)
     processes.close_reference()
     estimate = session.alone(solution, record.precision)
-    record.checks["timed_calls_checked"] += session.can_check
+    record.checks["timed_calls_checked"] = session.checked
     graph, missing = session.replayed(solution, estimate.time_us)
     facts = task_sizes(session.problem, prepared["outputs"])
     fields = {"time": estimate, "graph_time": graph, "graph_unavailable": missing, "task_facts": facts}
@@ -127,8 +129,6 @@ def _row(
         replayed, _ = (None, "") if graph else session.replayed(process, other.time_us)
     except OtherEnded as ended:
         return BaselineTime(name=name, flags=flags, reason=str(ended))
-    except WrongWhenTimed as wrong:
-        return BaselineTime(name=name, flags=flags, reason=f"its result is wrong: {wrong}")
     finally:
         processes.close_baseline(name)
     return BaselineTime(
@@ -136,7 +136,7 @@ def _row(
 
 
 def _started(session: Session, name: BaselineName, process: Runner) -> Precision:
-    """Prepares the baseline's process and measures its precision. Raises OtherEnded, WrongWhenTimed (a start that is wrong)."""
+    """Prepares the baseline's process and measures its precision. Raises OtherEnded; for a start that is wrong, too."""
     precision = Precision()
     try:
         if name == START:
@@ -150,4 +150,28 @@ def _started(session: Session, name: BaselineName, process: Runner) -> Precision
             session.check(process, checkpoint, precision, exact=name == START)
     except Ended as ended:
         raise OtherEnded(ended.failure.message) from ended
+    except WrongWhenTimed as wrong:
+        raise OtherEnded(f"its result is wrong: {wrong}") from wrong
     return precision
+
+
+def reference_rows(request: Request) -> tuple[BaselineTime, ...]:
+    """The baselines of a KernelBench task without a solution, in turns with `torch_eager`. Raises Ended, TaskFault, NoTime."""
+    deadline = time.monotonic() + request.timeout_s
+    processes = Processes(
+        reference_process(request, "torch_eager", deadline), reference_process(request, None, deadline),
+        {name: reference_process(request, name, deadline) for name in request.baselines},
+    )
+    try:
+        oracle = load_oracle(request.task)
+        secret = secrets.randbits(32) if request.seed is None else request.seed
+        session = session_for(request, oracle, full_problem(oracle, secret), processes, secret, deadline)
+        processes.solution.construct(session.problem)
+        session.prepare(processes.solution)
+        session.exact = False
+        _compute_reference(session, Record())
+        processes.close_reference()
+        return baseline_rows(request, session, processes, graph=False)
+    finally:
+        for process in list(processes):
+            process.close()

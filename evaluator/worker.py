@@ -12,6 +12,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from evaluator.profile_sim import NoTime, full_problem, profile
 from evaluator.runner import Ended, Runner
 from evaluator.seccomp import hide_memory
 from evaluator.types import Evaluation, Finding, Request, Status, Tool
-from evaluator.verify import Record, verify
+from evaluator.verify import Record, foreign_findings, verify
 
 DISASSEMBLED = (Status.PASSED, Status.UNSUPPORTED)
 """Verdicts after which the machine instructions matter: the solution may be optimised further, or only the simulator failed."""
@@ -92,12 +93,9 @@ class _Evaluation:
                 verdict = self._verify(oracle, verifier) if "verify" in request.stages else None
             if verdict:
                 return self._answer(verdict.status, verdict.message, mismatch=verdict.mismatch)
-            if request.mode == "cuda" and request.sanitize:
-                with self._stage("sanitize"):
-                    self._sanitize(oracle)
             return self._passed(oracle, processes)
         finally:
-            for runner in processes:
+            for runner in list(processes):
                 runner.close()
 
     def _verify(self, oracle: Oracle, runner: Runner) -> Verdict | None:
@@ -105,8 +103,11 @@ class _Evaluation:
 
     def _sanitize(self, oracle: Oracle) -> None:
         """Adds what compute-sanitizer finds in the solution's own kernels. Raises Ended for an error."""
+        if self.request.mode == "sim" or not self.request.sanitize:
+            return
         kernels = [kernel.kernel for kernel in self.record.resources(False)]
-        checked = sanitizer.check(self.request, oracle, kernels, self.deadline)
+        with self._stage("sanitize"):
+            checked = sanitizer.check(self.request, oracle, kernels, self.deadline)
         self.record.checks.update(checked.counts)
         self.record.findings += checked.findings
         if checked.unavailable:
@@ -123,6 +124,7 @@ class _Evaluation:
         if oracle.notes:
             message += " Note: " + "; ".join(sorted(oracle.notes))[:600] + "."
         if "profile" not in self.request.stages:
+            self._sanitize(oracle)
             return self._answer(Status.PASSED, message, time_unavailable="the request asks for no profile")
         try:
             with self._stage("profile"):
@@ -131,7 +133,7 @@ class _Evaluation:
             return self._answer(Status.PASSED, message, time_unavailable=str(reason))
         except WrongWhenTimed as wrong:
             return self._answer(wrong.verdict.status, wrong.verdict.message, mismatch=wrong.verdict.mismatch)
-        seen = {} if self.request.mode == "sim" else self._observed() | self._compared(measured, processes)
+        seen = {} if self.request.mode == "sim" else self._observed(oracle, measured) | self._compared(measured, processes)
         message += "".join(f" Note: {note}." for note in self.record.notes)
         return self._answer(Status.PASSED, message, **measured, **seen)
 
@@ -142,20 +144,26 @@ class _Evaluation:
             rows = baseline_rows(self.request, self.session, processes, measured["graph_time"] is not None)
         return {"baselines": rows, "gpu_states": tuple(self.session.states)}
 
-    def _observed(self) -> dict[str, Any]:
-        """What the GPU did during a call: its launches, its timeline, the counters of its kernels."""
+    def _observed(self, oracle: Oracle, measured: dict[str, Any]) -> dict[str, Any]:
+        """What the GPU did during a call: its launches, its timeline, the counters of its kernels. Raises Ended.
+
+        A solution that is too slow to be of interest costs no sanitizer and no profile.
+        """
         assert self.full is not None
-        with self._stage("launches"):
-            launches, timeline, missing = profile_cuda.launches_of(self.request, self.full, self.deadline)
-        if missing:
-            self.unavailable["cupti"] = missing
-        seen: dict[str, Any] = {"launches": launches, "timeline": timeline}
-        if self.request.counters:
+        if self.request.worth_us is not None and measured["time"].time_us >= self.request.worth_us:
+            self.unavailable |= profile_cuda.not_worth(self.request)
+            return {}
+        kernels = [kernel.kernel for kernel in self.record.resources(False)]
+        with profile_cuda.Profilers(self.request, kernels, self.deadline) as profilers, ThreadPoolExecutor(1) as thread:
+            ready = thread.submit(profilers.warm_up)
+            self._sanitize(oracle)
+            with self._stage("launches"):
+                ready.result()
+                launches, timeline, self.unavailable["cupti"] = profilers.launches(self.full)
             with self._stage("counters"):
-                seen["profiles"], missing = profile_cuda.counters_of(self.request, self.full, launches, self.deadline)
-            if missing:
-                self.unavailable["ncu"] = missing
-        return seen
+                profiles, self.unavailable["ncu"] = profilers.counters(self.full)
+        self.unavailable = {tool: reason for tool, reason in self.unavailable.items() if reason}
+        return {"launches": launches, "timeline": timeline, "profiles": profiles}
 
     def _time(self, oracle: Oracle, processes: Processes) -> dict[str, Any]:
         """The Evaluation's fields that the full sizes give."""
@@ -199,7 +207,6 @@ class _Evaluation:
 
 
 def guard_findings(request: Request) -> list[Finding]:
-    """What the source guard says of the solution. Raises Ended where it cannot be read."""
     """What the source guard says of the solution. Raises Ended where it cannot be read."""
     try:
         source = Path(request.solution).read_text(encoding="utf-8")

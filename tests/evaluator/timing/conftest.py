@@ -9,7 +9,7 @@ from cpu_session import PROBLEM, Stage
 @pytest.fixture
 def stage(bench, monkeypatch):
     """`stage(problem)`; short budgets, so that a test takes no longer than its minimum of samples."""
-    monkeypatch.setattr("evaluator.judge_timing.BUDGET_SECONDS", 0.0)
+    monkeypatch.setattr("evaluator.judge_timing.BUDGET_SECONDS", 0.01)
     made: list[Stage] = []
 
     def make(problem: str = PROBLEM) -> Stage:
