@@ -58,7 +58,7 @@ class CudaClock:
         self._device = cupy.cuda.Device()
         self._buffer = cupy.empty(max(FLUSH_FACTOR * device.l2_bytes, LEAST_FLUSH), dtype=cupy.uint8)
         self._flushes = 0
-        self._gate = cupy.ElementwiseKernel("int64 nanoseconds", "int8 out", GATE, "gate", options=("-std=c++11",))
+        self._gate = cupy.ElementwiseKernel("int64 nanoseconds", "raw int8 out", GATE, "gate")
         threads = self._device.attributes["MaxThreadsPerMultiProcessor"] // GATE_THREADS * GATE_THREADS
         self._gate_size = max(threads, GATE_THREADS) * self._device.attributes["MultiProcessorCount"]
         self._gate_out = cupy.empty(self._gate_size, dtype=cupy.int8)
@@ -89,7 +89,7 @@ GATE = """
 long long begin, now;
 asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));
 do { asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now)); } while (now - begin < nanoseconds);
-if (now == 0) out = 1;
+if (now == 0) out[i] = 1;
 """
 """One element a thread, all threads resident at once: nothing else fits on the device until they are done."""
 
