@@ -77,11 +77,15 @@ class Attached:
             raise ToolFailed(f"the solution failed under {self.name}: {str(reply['failure'].get('message', ''))[:600]}")
         return reply
 
-    def prepare(self, problem: Problem) -> None:
-        """Loads the solution, and makes its model where the task is of that kind. Raises ToolFailed."""
+    def load(self) -> None:
+        """Imports the solution, once. Raises ToolFailed."""
         if not self._loaded:
             self.ask("load")
             self._loaded = True
+
+    def prepare(self, problem: Problem) -> None:
+        """Loads the solution, and makes its model where the task is of that kind. Raises ToolFailed."""
+        self.load()
         if self._request.task.kind == "kernelbench":
             self.ask("construct", {"init": problem.init, "state": dict(problem.state)})
 
@@ -103,13 +107,13 @@ class Attached:
 
     def close(self) -> None:
         """Ends the tool and the process under it; removes their files."""
-        if self._channel is not None:
-            self._channel.close()
-        self._listener.close()
         for pid in filter(None, (self._peer, self._process.pid if self._process.poll() is None else 0)):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         self._process.wait()
+        self._listener.close()
+        if self._channel is not None:
+            self._channel.close()
         self._home.cleanup()
 
     def _connected(self) -> Channel:

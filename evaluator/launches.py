@@ -17,6 +17,8 @@ from evaluator.types import LaunchRecord, Timeline
 Shape = tuple[int, int, int]
 ACTIVITIES = {"kernel": "kernel", "gpu_memcpy": "copy", "gpu_memset": "fill"}
 """Category in torch's trace -> kind of activity."""
+MANGLED, LENGTH = re.compile(r"_Z(N?)(\d.*)"), re.compile(r"\d+")
+"""Itanium C++ ABI: `_Z4kernPf`, and nested `_ZN2ns4kernEPf`."""
 BEFORE_ARGUMENTS = re.compile(r"^(?:void\s+)?([^<(]+)")
 
 
@@ -66,7 +68,15 @@ def shape(value: Any) -> Shape:
 
 
 def base_name(kernel: str) -> str:
-    """The name without return type, template arguments, parameters and namespaces."""
+    """The name without return type, template arguments, parameters and namespaces, also of a mangled symbol."""
+    mangled = MANGLED.match(kernel)
+    if mangled:
+        parts, rest = "", mangled[2]
+        length = LENGTH.match(rest)
+        while length:
+            parts, rest = rest[length.end():length.end() + int(length[0])], rest[length.end() + int(length[0]):]
+            length = LENGTH.match(rest) if mangled[1] else None
+        return parts or kernel
     match = BEFORE_ARGUMENTS.match(kernel.strip())
     return (match[1] if match else kernel).strip().rsplit("::", 1)[-1]
 
@@ -136,7 +146,7 @@ def _matched(own: Sequence[LaunchRecord], rows: Iterable[tuple[Activity, float]]
 def _same(launch: LaunchRecord, activity: Activity) -> bool:
     if (launch.grid, launch.block) != (activity.grid, activity.block):
         return False
-    return base_name(launch.kernel) == base_name(activity.name) or launch.kernel.startswith("_Z")
+    return base_name(launch.kernel) == base_name(activity.name)
 
 
 def _extent(call: Sequence[Activity]) -> tuple[float, float, float]:

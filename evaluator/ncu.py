@@ -47,20 +47,24 @@ def find_ncu() -> str | None:
     return installed[-1] if installed else None
 
 
-def profile(request: Request, problem: Problem, kernels: Iterable[str], deadline: float) -> tuple[KernelProfile, ...]:
-    """Counters of the solution's own `kernels` in one call on `problem`. Raises ToolFailed, its message saying why."""
+def start(request: Request, kernels: Iterable[str], deadline: float) -> Attached:
+    """The solution's process under ncu, which will measure the solution's own `kernels`. Raises ToolFailed."""
     program = find_ncu()
     if program is None:
         raise ToolFailed("ncu is not installed here: install Nsight Compute")
-    command = [program, *SETTINGS, "--kernel-name", own_kernels(kernels), "--metrics", ",".join(request.counters)]
-    with Attached(command, request, deadline) as target:
-        try:
-            target.prepare(problem)
-            target.ask("bracketed", dict(problem.inputs))
-            target.finish()
-        except ToolFailed as failure:
-            raise ToolFailed(reason(target.printed()) or str(failure)) from None
-        return _read_report(program, target)
+    names = own_kernels(kernels)
+    return Attached([program, *SETTINGS, "--kernel-name", names, "--metrics", ",".join(request.counters)], request, deadline)
+
+
+def measure(target: Attached, problem: Problem) -> tuple[KernelProfile, ...]:
+    """Counters of one call on `problem`. Raises ToolFailed, its message saying why."""
+    try:
+        target.prepare(problem)
+        target.ask("bracketed", dict(problem.inputs))
+        target.finish()
+    except ToolFailed as failure:
+        raise ToolFailed(reason(target.printed()) or str(failure)) from None
+    return _read_report(target)
 
 
 def own_kernels(kernels: Iterable[str]) -> str:
@@ -77,8 +81,8 @@ def reason(printed: str) -> str:
     return f"ncu: {error[1].strip()}" if error else ""
 
 
-def _read_report(program: str, target: Attached) -> tuple[KernelProfile, ...]:
-    report = target.folder / "report.ncu-rep"
+def _read_report(target: Attached) -> tuple[KernelProfile, ...]:
+    report, program = target.folder / "report.ncu-rep", str(find_ncu())
     if not report.is_file():
         why = reason(target.printed()) or "ncu measured no kernel: " + target.printed()[-300:].strip()
         raise ToolFailed(why)

@@ -1,7 +1,7 @@
 """The profile stage on a GPU, beside the timed calls: what a call launches, when it runs, and its hardware counters.
 
 In processes of their own (`attached.py`), so that no profiler is near the timed calls: `recorded_launches`,
-`bracketed_call`. In the judge: `launches_of`, `counters_of`. A tool that gives nothing is named with its reason; the
+`bracketed_call`. In the judge: `Profilers`. A tool that gives nothing is named with its reason; the
 evaluation goes on without it.
 """
 
@@ -10,7 +10,9 @@ from __future__ import annotations
 import importlib.util
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -91,21 +93,6 @@ def bracketed_call(solution: Any, inputs: Mapping[str, Any]) -> None:
         cupy.cuda.profiler.stop()
 
 
-def launches_of(request: Request, problem: Problem, deadline: float) -> tuple[tuple[LaunchRecord, ...], Timeline | None, str]:
-    """The launches of one call, their timeline, and why there is no timeline."""
-    try:
-        with Attached((), request, deadline) as target:
-            target.prepare(problem)
-            reply = target.ask("launches", dict(problem.inputs))
-        launches = tuple(LaunchRecord.model_validate(launch) for launch in reply["launches"])
-        found = None if reply["timeline"] is None else Timeline.model_validate(reply["timeline"])
-        return launches, found, str(reply["missing"])[:500]
-    except ToolFailed as failure:
-        return (), None, str(failure)
-    except (ValueError, KeyError, TypeError) as error:
-        return (), None, f"the record of launches makes no sense: {error}"[:500]
-
-
 def not_worth(request: Request) -> dict[Tool, str]:
     """Why a solution that is too slow was not looked into, for each tool that the request asks for."""
     reason = f"not used: the solution is not faster than {request.worth_us:.6g} us"
@@ -113,13 +100,60 @@ def not_worth(request: Request) -> dict[Tool, str]:
     return {tool: reason for tool, wanted in asked.items() if wanted}
 
 
-def counters_of(request: Request, problem: Problem, launches: tuple[LaunchRecord, ...], deadline: float,
-                ) -> tuple[tuple[KernelProfile, ...], str]:
-    """The counters of every kernel of the solution's own that was launched, or () and why there are none."""
-    own = [launch.kernel for launch in launches if not launch.library]
-    if not own:
-        return (), "the call launched no kernel of the solution's own"
-    try:
-        return ncu.profile(request, problem, own, deadline), ""
-    except ToolFailed as failure:
-        return (), str(failure)
+class Profilers:
+    """The processes in which a solution is profiled; a context manager that ends them.
+
+    They start, and import what they need, while something else is done; `launches` and `counters` then have the GPU alone.
+    """
+
+    def __init__(self, request: Request, kernels: Sequence[str], deadline: float) -> None:
+        self._request, self._deadline = request, deadline
+        self._recorder = Attached((), request, deadline)
+        self._ncu: Attached | None = None
+        self._no_ncu = "" if kernels else "the solution compiled no kernel of its own"
+        try:
+            self._ncu = ncu.start(request, kernels, deadline) if kernels and request.counters else None
+        except ToolFailed as failure:
+            self._no_ncu = str(failure)
+
+    def __enter__(self) -> Profilers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for target in self._targets():
+            target.close()
+
+    def warm_up(self) -> None:
+        """Imports the solution in every process; what fails here fails again, with its reason, where it counts."""
+        def load(target: Attached) -> None:
+            with suppress(ToolFailed):
+                target.load()
+
+        with ThreadPoolExecutor(2) as threads:
+            list(threads.map(load, self._targets()))
+
+    def launches(self, problem: Problem) -> tuple[tuple[LaunchRecord, ...], Timeline | None, str]:
+        """The launches of one call, their timeline, and why there is no timeline."""
+        try:
+            self._recorder.prepare(problem)
+            reply = self._recorder.ask("launches", dict(problem.inputs))
+            self._recorder.close()
+            launches = tuple(LaunchRecord.model_validate(launch) for launch in reply["launches"])
+            found = None if reply["timeline"] is None else Timeline.model_validate(reply["timeline"])
+            return launches, found, str(reply["missing"])[:500]
+        except ToolFailed as failure:
+            return (), None, str(failure)
+        except (ValueError, KeyError, TypeError) as error:
+            return (), None, f"the record of launches makes no sense: {error}"[:500]
+
+    def counters(self, problem: Problem) -> tuple[tuple[KernelProfile, ...], str]:
+        """The counters of every kernel of the solution's own that was launched, or () and why there are none."""
+        if self._ncu is None:
+            return (), self._no_ncu
+        try:
+            return ncu.measure(self._ncu, problem), ""
+        except ToolFailed as failure:
+            return (), str(failure)
+
+    def _targets(self) -> list[Attached]:
+        return [target for target in (self._recorder, self._ncu) if target is not None]

@@ -68,9 +68,9 @@ def test_under_a_tool_a_solution_answers_as_to_any_judge(request_and_problem, tm
     ("exec sleep 60\n", "tool did not start in time")])
 def test_a_tool_that_starts_nothing_is_told(request_and_problem, tmp_path, text, message):
     request, problem = request_and_problem
-    with Attached([program(tmp_path, "tool", text)], request, time.monotonic() + 2) as target:
-        with pytest.raises(ToolFailed, match=message):
-            target.prepare(problem)
+    tool = program(tmp_path, "tool", text)
+    with Attached([tool], request, time.monotonic() + 2) as target, pytest.raises(ToolFailed, match=message):
+        target.prepare(problem)
 
 
 def test_a_solution_that_dies_under_the_tool_is_told_with_its_last_words(bench, request_and_problem):
@@ -98,12 +98,13 @@ def test_forbidden_counters_cost_the_counters_only(request_and_problem, tmp_path
     refused = "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters"
     program(tmp_path, "ncu", f'echo "{refused}"; exit 1\n')
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    with pytest.raises(ToolFailed, match="forbidden here: ERR_NVGPUCTRPERM"):
-        ncu.profile(request.model_copy(update={"counters": ("dram__bytes.sum",)}), problem, ["twice"], soon())
+    request = request.model_copy(update={"counters": ("dram__bytes.sum",)})
+    with ncu.start(request, ["twice"], soon()) as target, pytest.raises(ToolFailed, match="forbidden here: ERR_NVGPUCTRPERM"):
+        ncu.measure(target, problem)
 
 
 def test_a_machine_without_ncu_is_told_so(request_and_problem, monkeypatch):
-    request, problem = request_and_problem
+    request, _ = request_and_problem
     monkeypatch.setattr(ncu, "find_ncu", lambda: None)
     with pytest.raises(ToolFailed, match="ncu is not installed here: install Nsight Compute"):
-        ncu.profile(request, problem, ["twice"], soon())
+        ncu.start(request, ["twice"], soon())

@@ -24,7 +24,8 @@ def noted(*launches):
 
 @pytest.mark.parametrize(("name", "base"), [
     ("softmax", "softmax"), ("void shift<float, 3>(float const*, float*, int)", "shift"), ("ns::k(int)", "k"),
-    ("shift<float, 3>", "shift"), ("void at::native::vectorized_elementwise_kernel<4, at::native::X>(int, T1)",
+    ("shift<float, 3>", "shift"), ("_Z4kernPfi", "kern"), ("_ZN2ns4kernILi3EEEvPf", "kern"), ("_Zebra", "_Zebra"),
+    ("void at::native::vectorized_elementwise_kernel<4, at::native::X>(int, T1)",
                                    "vectorized_elementwise_kernel")])
 def test_a_kernel_is_known_by_its_bare_name(name, base):
     assert base_name(name) == base
