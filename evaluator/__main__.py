@@ -1,4 +1,6 @@
-"""`python -m evaluator [SANDBOX]`: one Request as JSON on stdin, one Evaluation as one line of JSON on stdout.
+"""`python -m evaluator [SANDBOX [TASK]]`: one request as JSON on stdin, the answer as one line of JSON on stdout.
+
+TASK is `evaluate` (a Request, an Evaluation) or `check` (a CheckRequest, a CheckReport).
 
 Nothing else reaches stdout: file descriptor 1 is given to stderr before any other code runs. SANDBOX is what the caller
 wrapped this process in, for the record.
@@ -16,18 +18,29 @@ def main() -> int:
     os.dup2(2, 1)
     from pydantic import ValidationError
 
-    from evaluator.types import Request
-    from evaluator.worker import evaluate_here
-
+    given = sys.argv[1:3]
+    sandbox, task = [*given, *("rlimits", "evaluate")[len(given):]]
     try:
-        request = Request.model_validate_json(sys.stdin.buffer.read())
+        text = answered(task, sys.stdin.buffer.read(), sandbox)
     except ValidationError as error:
         print(f"evaluator: stdin holds no Request: {error}", file=sys.stderr)
         return 2
-    evaluation = evaluate_here(request, sys.argv[1] if len(sys.argv) > 1 else "rlimits")
     with os.fdopen(answer, "w", encoding="utf-8") as out:
-        out.write(evaluation.to_json() + "\n")
+        out.write(text + "\n")
     return 0
+
+
+def answered(task: str, payload: bytes, sandbox: str) -> str:
+    """One line of JSON. Raises pydantic.ValidationError for a payload that is no request of that task."""
+    if task == "check":
+        from evaluator.checking.checker import check_here
+        from evaluator.checking.types import CheckRequest
+
+        return check_here(CheckRequest.model_validate_json(payload), sandbox).to_json()
+    from evaluator.types import Request
+    from evaluator.worker import evaluate_here
+
+    return evaluate_here(Request.model_validate_json(payload), sandbox).to_json()
 
 
 if __name__ == "__main__":

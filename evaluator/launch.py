@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from evaluator.bands import banded
 from evaluator.channel import Channel, Closed
 from evaluator.compile import Compiled
 from evaluator.conditions import Conditions
 from evaluator.cuda_hook import Watched, watch
 from evaluator.failures import Cheated, WrongForm, failure_of
 from evaluator.integrity import Integrity
+from evaluator.late_stream import called_late
 from evaluator.solutions import How, Solution, load_solution
 from evaluator.trees import Leaf, WireError, leaves
 from evaluator.types import Frozen, Request
@@ -60,7 +62,7 @@ class Host:
                 self.session.forget_library_calls()
             return {"data": None, "notes": notes}
         if operation == "call":
-            return self._call(self.solution, message)
+            return self._guarded_call(self.solution, message)
         if operation == "profile":
             return self._profile(self.solution, data)
         if operation == "launches":
@@ -85,6 +87,12 @@ class Host:
         self._check_integrity()
         return {"data": None, **reply}
 
+    def _guarded_call(self, solution: Solution, message: Mapping[str, Any]) -> dict[str, Any]:
+        wanted = self.session is None and bool(message["conditions"]["bands"]) and self.request.task.kind == "native"
+        with banded(wanted) as bands:
+            reply = self._call(solution, message)
+        return {**reply, "bands": bands.broken if bands is not None else []}
+
     def _call(self, solution: Solution, message: Mapping[str, Any]) -> dict[str, Any]:
         conditions, keep_inputs = Conditions.model_validate(message["conditions"]), bool(message["keep_inputs"])
         how: How = message["how"]
@@ -97,8 +105,9 @@ class Host:
         else:
             self._spoil_free_memory(solution, 0xFF if conditions.fresh_byte is None else conditions.fresh_byte)
         launched = self._launched()
-        result = solution.call()
-        self._check_integrity()
+        result = solution.taken(called_late(solution)) if conditions.late_stream else solution.call()
+        if conditions.watched:
+            self._check_integrity()
         self._sizes |= {leaf.values.nbytes for _, leaf in leaves(result, "")}
         data = {"result": result, "buffers": solution.buffers()}
         return self._reply(data, modified=solution.modified_inputs() if keep_inputs else [], launched=self._launched() - launched)

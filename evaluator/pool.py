@@ -26,7 +26,7 @@ PYTHON_FAILED = 1
 
 def evaluate(request: Request) -> Evaluation:
     """Evaluates in a process of its own. Never raises for what a solution or task does: the status says it."""
-    request = _absolute(request)
+    request = absolute(request)
     try:
         if request.mode == "sim":
             from evaluator.simulator import build
@@ -34,7 +34,7 @@ def evaluate(request: Request) -> Evaluation:
             build.library_path()
     except Exception as error:
         return _without_answer(request, Status.UNSUPPORTED, f"the simulator is not available: {error}")
-    with _exclusive(request), tempfile.TemporaryDirectory(prefix="evaluation-", ignore_cleanup_errors=True) as home:
+    with exclusive(request), tempfile.TemporaryDirectory(prefix="evaluation-", ignore_cleanup_errors=True) as home:
         return _run(request, Path(home))
 
 
@@ -45,20 +45,27 @@ def evaluate_many(requests: Sequence[Request], workers: int = 1) -> list[Evaluat
 
 
 def _run(request: Request, home: Path) -> Evaluation:
+    ended = judge(request, request.model_dump_json().encode(), home)
+    if ended is None:
+        return _without_answer(request, Status.TIMEOUT, f"no answer within {request.limit_s:g} s; the evaluation was killed")
+    return _answer(request, *ended)
+
+
+def judge(request: Request, payload: bytes, home: Path, *arguments: str) -> tuple[int, bytes, bytes] | None:
+    """Runs `python -m evaluator SANDBOX *arguments` for the request in its sandbox: exit code, stdout, stderr; None if killed."""
     variables = clean_environment(home)
-    command = wrapped([sys.executable, "-m", "evaluator", sandbox_name()], request, variables, home)
+    command = wrapped([sys.executable, "-m", "evaluator", sandbox_name(), *arguments], request, variables, home)
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables, cwd=home,
         start_new_session=True,
     )
     try:
-        out, err = process.communicate(request.model_dump_json().encode(), timeout=request.limit_s + GRACE_SECONDS)
+        out, err = process.communicate(payload, timeout=request.limit_s + GRACE_SECONDS)
     except subprocess.TimeoutExpired:
-        _kill_group(process)
-        return _without_answer(request, Status.TIMEOUT, f"no answer within {request.limit_s:g} s; the evaluation was killed")
+        return None
     finally:
         _kill_group(process)
-    return _answer(request, process.returncode, out, err)
+    return process.returncode, out, err
 
 
 def _answer(request: Request, code: int, out: bytes, err: bytes) -> Evaluation:
@@ -90,13 +97,14 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
                 stream.close()
 
 
-def _absolute(request: Request) -> Request:
+def absolute(request: Request) -> Request:
+    """The request with absolute paths."""
     task = request.task.model_copy(update={"path": str(Path(request.task.path).resolve())})
     return request.model_copy(update={"task": task, "solution": str(Path(request.solution).resolve())})
 
 
 @contextlib.contextmanager
-def _exclusive(request: Request) -> Iterator[None]:
+def exclusive(request: Request) -> Iterator[None]:
     """One evaluation at a time on a GPU, across all processes of this machine."""
     if request.mode != "cuda":
         yield

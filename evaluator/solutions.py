@@ -60,6 +60,10 @@ class Solution(ABC):
         """A one-dimensional device array of `count` elements of `like`'s dtype, all bytes 0xFF."""
 
     @abstractmethod
+    def side_stream(self) -> tuple[Any, Any]:
+        """On a GPU, after all work so far is done: a stream of its own (with `synchronize`), and the context that makes it current."""
+
+    @abstractmethod
     def reversed_axes(self, array: Any) -> Any:
         """A view with the axes in reverse order."""
 
@@ -148,6 +152,12 @@ class NativeSolution(Solution):
         """From CuPy's memory pool."""
         return self.spoil(count * like.dtype.itemsize).view(like.dtype)
 
+    def side_stream(self) -> tuple[Any, Any]:
+        """A non-blocking stream."""
+        self.cupy.cuda.runtime.deviceSynchronize()
+        stream = self.cupy.cuda.Stream(non_blocking=True)
+        return stream, stream
+
     def reversed_axes(self, array: Any) -> Any:
         """`array.transpose()`."""
         return array.transpose()
@@ -201,6 +211,12 @@ class KernelBenchSolution(Solution):
     def elements(self, count: int, like: Any) -> Any:
         """From torch's caching allocator."""
         return self.spoil(count * like.element_size()).view(like.dtype)
+
+    def side_stream(self) -> tuple[Any, Any]:
+        """A stream of torch's pool."""
+        self.torch.cuda.synchronize()
+        stream = self.torch.cuda.Stream()
+        return stream, self.torch.cuda.stream(stream)
 
     def reversed_axes(self, array: Any) -> Any:
         """`array.permute` with the axes reversed."""

@@ -52,8 +52,6 @@ WORK_LIMIT = {"sim": 1 << 14, "cuda": 1 << 22}
 """Largest product of the sizes of a drawn example."""
 ONE_CALL: tuple[Property, ...] = ("runs", "agreement", "written", "inputs", "bounds", "synchronisation")
 MARGIN_SECONDS = 2.0
-SHARES = {"special_values": 3, "memory": 4, "repeatable": 6, "block_order": 4, "calls": 4, "stream": 6, "layouts": 6, "relation": 8}
-"""A property gets the examples of agreement divided by this."""
 
 
 class Refused(Exception):
@@ -192,7 +190,7 @@ class _Check:
         promised = layout in self.declaration.layouts or layout in self.request.layouts
         space = self._space(lab, ("task", "normal"), layouts=(layout,))
         prepared = [Example(sizes=sizes, layout=layout, seed=1) for sizes in anchors]
-        count = self.request.examples // 6 + 1 if promised else len(prepared)
+        count = self.request.examples // 6 + 1 if promised else 1
         return Experiment(("layouts",), other_layout, space, count, prepared, title=f"{layout} inputs", counts=promised)
 
     def _relation_examples(self, lab: Lab, anchors: list[dict[str, int]]) -> list[Example]:
@@ -212,7 +210,8 @@ class _Check:
         known = [example for example in self.request.known if not experiment.pairs]
         strategy: Any = examples_of(experiment.space)
         database = None if experiment.pairs else Prepared(experiment.space, [*known, *experiment.prepared])
-        search.run(st.tuples(strategy, strategy) if experiment.pairs else strategy, database, experiment.examples, self.seed)
+        count = experiment.examples + (len(database.entries) if database is not None else 0)
+        search.run(st.tuples(strategy, strategy) if experiment.pairs else strategy, database, count, self.seed)
         self.examples += search.judged
         for name in dict.fromkeys((*experiment.properties, *search.faults)):
             self.verdicts.append(self._verdict(name, experiment, search, trial.lab))

@@ -189,6 +189,8 @@ class Lab:
             if finding.severity == "warning" and not known:
                 self.warnings.append(finding)
         error = next((finding for finding in findings if finding.severity == "error"), None)
+        if error is None and reply.get("bands"):
+            error = Finding(kind="out_of_bounds", message="; ".join(map(str, reply["bands"][:3])))
         if error is not None:
             return Answer(failure=Failure(Status.RUNTIME_ERROR, error.message, findings=(error,)))
         return Answer(with_buffers(reply["data"], expected), None, tuple(reply["modified"]), int(reply.get("launched", 1)))

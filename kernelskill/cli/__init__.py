@@ -18,6 +18,7 @@ COMMANDS = {
     "why": "Say why a method was chosen, or why another was not.",
     "show": "Show a run: its graph of attempts and their results.",
     "evaluate": "Compile, verify and profile one solution.",
+    "check": "Look for the smallest input on which a solution is wrong.",
     "whatif": "Say which decisions other facts or rules would change.",
     "replay": "Take a run's decisions again and compare.",
     "requests": "List what many runs wait for, or start them.",
