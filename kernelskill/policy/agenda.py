@@ -5,9 +5,10 @@ Stop rules end it. Then per method: vetoes, requirements, preferences, priority,
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from kernelskill.model import Candidate, Value
 from kernelskill.policy.conditions import show
@@ -18,6 +19,8 @@ NOTHING_LEFT = "no_method_left"
 BOTTLENECK = "bottleneck."
 """Prefix of the derived facts under which experience is counted."""
 Fate = Literal["chosen", "vetoed", "beaten", "outranked", "stopped"]
+Actions = Sequence[tuple["Fired", Any]]
+"""Actions of one kind, each with its rule, in the order of the rules."""
 
 
 @dataclass(frozen=True)
@@ -76,18 +79,18 @@ class Selection:
 
 def select(fired: Iterable[Fired], values: Mapping[str, Value]) -> Selection:
     """Chooses. `values` are the facts that gain formulas, `headroom` and `applied.<method>` are read from."""
-    rules = sorted(fired, key=lambda rule: (-rule.priority, rule.rule))
-    proposals = {proposal.method: proposal for proposal in _proposals(rules, values)}
-    if stops := [(rule, action.stop) for rule in rules for action in rule.then if isinstance(action, Stop)]:
-        rule, reason_id = stops[0]
+    actions = _by_kind(sorted(fired, key=lambda rule: (-rule.priority, rule.rule)))
+    proposals = {proposal.method: proposal for proposal in _proposals(actions[Propose], values)}
+    if stops := actions[Stop]:
+        rule, reason_id = stops[0][0], stops[0][1].stop
         lost = [p.lost("stopped", f"the run ends: {reason_id} by {rule}") for p in proposals.values()]
         reason = _sentence(f"{reason_id}: stop by {rule.rule}", rule.because or rule.evidence)
         return Selection(None, reason_id, reason, _candidates(lost))
     alive = dict(proposals)
-    for blocked in (_vetoed(rules, alive), _waiting(rules, alive, values)):
+    for blocked in (_vetoed(actions[Veto], alive), _waiting(actions[Require], alive, values)):
         proposals |= blocked
         alive = {name: p for name, p in alive.items() if name not in blocked}
-    beaten = _beaten(rules, alive)
+    beaten = _beaten(actions[Prefer], alive)
     proposals |= beaten
     ranking = sorted((p for name, p in alive.items() if name not in beaten), key=lambda p: p.rank)
     if not ranking:
@@ -98,44 +101,48 @@ def select(fired: Iterable[Fired], values: Mapping[str, Value]) -> Selection:
     return Selection(best, "", _why_chosen(best), _candidates(proposals.values()))
 
 
-def _proposals(rules: Sequence[Fired], values: Mapping[str, Value]) -> Iterable[Proposal]:
-    found: dict[str, list[Proposal]] = {}
-    limits = [name.removeprefix(BOTTLENECK) for name in values if name.startswith(BOTTLENECK)] or ["none"]
+def _by_kind(rules: Iterable[Fired]) -> Mapping[type[Any], list[tuple[Fired, Any]]]:
+    kinds: dict[type[Any], list[tuple[Fired, Any]]] = defaultdict(list)
     for rule in rules:
         for action in rule.then:
-            if isinstance(action, Propose):
-                past = past_of(action.propose, limits, values)
-                gain = expected(action.gain, values, past)
-                found.setdefault(action.propose, []).append(
-                    Proposal(action.propose, rule, (), gain.value, gain.note, action.params, past))
+            kinds[type(action)].append((rule, action))
+    return kinds
+
+
+def _proposals(actions: Actions, values: Mapping[str, Value]) -> Iterable[Proposal]:
+    found: dict[str, list[Proposal]] = {}
+    limits = [name.removeprefix(BOTTLENECK) for name in values if name.startswith(BOTTLENECK)] or ["none"]
+    for rule, action in actions:
+        past = past_of(action.propose, limits, values)
+        gain = expected(action.gain, values, past)
+        found.setdefault(action.propose, []).append(
+            Proposal(action.propose, rule, (), gain.value, gain.note, action.params, past))
     for same in found.values():
         leader = min(same, key=lambda p: (p.rank, p.leader.rule, sorted(map(str, p.params.items()))))
         yield replace(leader, proposed_by=tuple(sorted({p.leader.rule for p in same})))
 
 
-def _vetoed(rules: Sequence[Fired], alive: Mapping[str, Proposal]) -> dict[str, Proposal]:
+def _vetoed(actions: Actions, alive: Mapping[str, Proposal]) -> dict[str, Proposal]:
     blocked: dict[str, Proposal] = {}
-    for rule in rules:
-        for action in rule.then:
-            if isinstance(action, Veto) and action.veto in alive and action.veto not in blocked:
-                blocked[action.veto] = alive[action.veto].lost("vetoed", f"vetoed by {rule}")
+    for rule, action in actions:
+        if action.veto in alive and action.veto not in blocked:
+            blocked[action.veto] = alive[action.veto].lost("vetoed", f"vetoed by {rule}")
     return blocked
 
 
-def _waiting(rules: Sequence[Fired], alive: Mapping[str, Proposal], values: Mapping[str, Value]) -> dict[str, Proposal]:
+def _waiting(actions: Actions, alive: Mapping[str, Proposal], values: Mapping[str, Value]) -> dict[str, Proposal]:
     blocked: dict[str, Proposal] = {}
-    for rule in rules:
-        for action in rule.then:
-            if isinstance(action, Require) and action.before in alive and values.get(f"applied.{action.require}") is not True:
-                reason = f"needs {action.require} first, says {rule}"
-                blocked.setdefault(action.before, alive[action.before].lost("beaten", reason))
+    for rule, action in actions:
+        if action.before in alive and values.get(f"applied.{action.require}") is not True:
+            reason = f"needs {action.require} first, says {rule}"
+            blocked.setdefault(action.before, alive[action.before].lost("beaten", reason))
     return blocked
 
 
-def _beaten(rules: Sequence[Fired], alive: Mapping[str, Proposal]) -> dict[str, Proposal]:
+def _beaten(actions: Actions, alive: Mapping[str, Proposal]) -> dict[str, Proposal]:
     """Methods to which another candidate is preferred. Preferences that form a circle cancel each other."""
-    edges = {(action.prefer, action.over): rule for rule in reversed(rules) for action in rule.then
-             if isinstance(action, Prefer) and action.prefer in alive and action.over in alive}
+    edges = {(action.prefer, action.over): rule for rule, action in reversed(actions)
+             if action.prefer in alive and action.over in alive}
     beaten: dict[str, Proposal] = {}
     for (winner, loser), rule in sorted(edges.items(), key=lambda edge: (-edge[1].priority, edge[1].rule, edge[0])):
         if loser not in beaten and winner not in _reachable(loser, edges):

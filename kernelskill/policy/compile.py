@@ -10,7 +10,7 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 from urllib.parse import quote
 
@@ -18,6 +18,7 @@ from kernelskill.errors import RuleError
 from kernelskill.model import Value
 from kernelskill.policy.conditions import Conjunction, Literal, kind_of, normal_form, size
 from kernelskill.policy.rulebook import LoadedRule, RuleBook
+from kernelskill.policy.shared import Shared, family_of, shared
 
 MAX_CONJUNCTIONS = 60
 """Of one rule; more is a condition that nobody can review."""
@@ -44,6 +45,18 @@ class Variant:
     rule: LoadedRule
     index: int
     literals: Conjunction
+    engine_facts: frozenset[str] = frozenset()
+    """Names of the facts that the engine matches for the literals."""
+
+    @property
+    def name(self) -> str:
+        """Of the engine rule."""
+        return f"{self.rule.id}#{self.index}"
+
+    @cached_property
+    def facts(self) -> tuple[str, ...]:
+        """Names of the facts that the literals read, each once."""
+        return tuple(dict.fromkeys(name for lit in self.literals for name in (lit.fact, lit.other) if name))
 
 
 @dataclass(frozen=True)
@@ -51,6 +64,8 @@ class Program:
     """Everything an engine needs, in no engine's form."""
 
     variants: tuple[Variant, ...]
+    shared: tuple[Shared, ...]
+    """Conjunctions that stand for one variant of every copy of a rule."""
     derived: frozenset[str]
     level: Mapping[str, int]
     """Derived fact -> stratum after which it is settled, so that its absence may be asserted."""
@@ -59,6 +74,17 @@ class Program:
     comparisons: frozenset[Literal]
     """Comparisons with a device fact; each is decided before the engine starts and enters as a fact of its own."""
 
+    @cached_property
+    def single(self) -> tuple[Variant, ...]:
+        """The variants that are an engine rule of their own."""
+        covered = {copy.name for one in self.shared for copy in one.copies.values()}
+        return tuple(variant for variant in self.variants if variant.name not in covered)
+
+    @cached_property
+    def families(self) -> frozenset[str]:
+        """Families of facts that a shared conjunction matches."""
+        return frozenset(one.family for one in self.shared)
+
 
 def build_program(book: RuleBook) -> Program:
     """The program of a rule book. Raises RuleError for a rule that is too large or a negation cycle."""
@@ -66,7 +92,7 @@ def build_program(book: RuleBook) -> Program:
     level = strata(variants)
     negated = frozenset(lit.fact for v in variants for lit in v.literals if _asks_absence(lit, book.derived))
     compared = frozenset(lit for v in variants for lit in v.literals if lit.other)
-    return Program(variants, book.derived, level, negated, compared)
+    return Program(variants, tuple(shared(variants, book.derived)), book.derived, level, negated, compared)
 
 
 def _variants(rule: LoadedRule, derived: frozenset[str]) -> Iterator[Variant]:
@@ -79,7 +105,7 @@ def _variants(rule: LoadedRule, derived: frozenset[str]) -> Iterator[Variant]:
         if len(facts) > MAX_FACTS:
             raise RuleError(f"rule {rule.id} needs {len(facts)} facts at once, more than {MAX_FACTS}",
                             location=rule.at("when"), hint="derive a fact for a part of the condition in a rule of its own")
-        yield Variant(rule, index, conjunction)
+        yield Variant(rule, index, conjunction, frozenset(facts))
 
 
 def _asks_absence(literal: Literal, derived: frozenset[str]) -> bool:
@@ -106,20 +132,24 @@ def strata(variants: Iterable[Variant]) -> dict[str, int]:
 
 def durable_rules(program: Program) -> dict[str, dict[str, Any]]:
     """The dictionary form of the program, actions left out. Raises RuleError where it exceeds an engine limit."""
-    rules = {f"{v.rule.id}#{v.index}": {"all": _patterns(v, program.derived), "pri": 1000 - v.rule.rule.priority}
-             for v in program.variants}
+    rules = {one.name: _engine_rule(one.any_copy, program.derived, one.family) for one in program.shared}
+    rules |= {variant.name: _engine_rule(variant, program.derived) for variant in program.single}
     _check_limits(program, rules)
     boot = {"all": [{"m": {"k": BOOT}}], "pri": 0}
     sink = {"all": [{"m": {"$ex": {"k": 1}}}, {"z": {"k": SINK}}], "pri": 65535}
     return {BOOT: boot, SINK: sink, **rules}
 
 
-def _patterns(variant: Variant, derived: frozenset[str]) -> list[dict[str, Any]]:
-    """One pattern per fact: the group, the name and every comparison of that fact."""
+def _engine_rule(variant: Variant, derived: frozenset[str], family: str = "") -> dict[str, Any]:
+    return {"all": _patterns(variant, derived, family), "pri": 1000 - variant.rule.rule.priority}
+
+
+def _patterns(variant: Variant, derived: frozenset[str], family: str) -> list[dict[str, Any]]:
+    """One pattern per fact: the group and the name (or the family that the names share) and every comparison of that fact."""
     patterns: dict[str, Pattern] = {}
     for literal in sorted(variant.literals, key=repr):
         name = engine_fact(literal, derived)
-        pattern = patterns.setdefault(name, [{"g": group(name)}, {"k": name}])
+        pattern = patterns.setdefault(name, [{"f": family}] if family else [{"g": group(name)}, {"k": name}])
         if literal.other:
             pattern.append({"b": True})
         elif literal.op in ("==", *OPERATORS) and name == literal.fact:
@@ -164,19 +194,20 @@ def typed(value: Value | None) -> dict[str, Any]:
 def _check_limits(program: Program, rules: Mapping[str, Mapping[str, Any]]) -> None:
     siblings: dict[tuple[str, ...], set[str]] = defaultdict(set)
     branches: dict[str, set[tuple[str, ...]]] = defaultdict(set)
-    shared: Counter[tuple[str, ...]] = Counter()
-    for variant in program.variants:
-        for pattern in rules[f"{variant.rule.id}#{variant.index}"]["all"]:
+    conjunctions: Counter[tuple[str, ...]] = Counter()
+    for variant, engine_rule in [*((one.any_copy, one.name) for one in program.shared), *((v, v.name) for v in program.single)]:
+        for pattern in rules[engine_rule]["all"]:
             (bound,) = pattern.values()
+            name = next(test[key] for key in ("k", "f") for test in bound["$and"] if key in test)
             path: tuple[str, ...] = ()
             for test in bound["$and"]:
                 siblings[path].add(repr(test))
                 path = (*path, repr(test))
-                branches[path[1] if len(path) > 1 else ""].add(path)
-            shared[path] += 1
-            name = bound["$and"][1]["k"]
-            _refuse(variant, len(branches[path[1]]), MAX_BRANCHES, f"distinct conditions on {name}")
-            _refuse(variant, shared[path], MAX_SHARED, f"conjunctions with one and the same condition on {name}")
+                branches[name].add(path)
+            conjunctions[path] += 1
+            met = len(branches[name]) + len(branches[family_of(name)])
+            _refuse(variant, met, MAX_BRANCHES, f"distinct conditions on {name}")
+            _refuse(variant, conjunctions[path], MAX_SHARED, f"conjunctions with one and the same condition on {name}")
             _refuse(variant, max(len(siblings[path[:n]]) for n in range(len(path))), MAX_SIBLINGS, "conditions side by side")
     if len(rules) > MAX_ENGINE_RULES:
         _refuse(program.variants[-1], len(rules), MAX_ENGINE_RULES, "conjunctions in all")

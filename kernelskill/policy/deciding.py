@@ -27,6 +27,7 @@ class Policy:
         self.book = book
         self._program = build_program(book)
         self._engine = engine_for(book.digest, lambda: self._program)
+        self._report = lru_cache(maxsize=65536, typed=True)(self._report_anew)
 
     @cached_property
     def _oracle(self) -> Oracle:
@@ -41,21 +42,32 @@ class Policy:
     def _variants(self) -> Mapping[tuple[str, int], Variant]:
         return {(variant.rule.id, variant.index): variant for variant in self._program.variants}
 
+    @cached_property
+    def _shown(self) -> Mapping[tuple[str, int], tuple[str, ...]]:
+        """Of every variant the facts that a report of it reads: those of its literals, then those of `because`."""
+        return {key: tuple(dict.fromkeys([*variant.facts, *PLACEHOLDER.findall(variant.rule.rule.because)]))
+                for key, variant in self._variants.items()}
+
+    @cached_property
+    def _place(self) -> Mapping[str, int]:
+        return {rule.id: place for place, rule in enumerate(self.book.rules)}
+
     def decide(self, facts: Mapping[str, Fact]) -> Decision:
         """The decision for these facts. Raises DecisionError on unusable facts and when engine and oracle disagree."""
         values = check_facts(facts, self.book)
         firing = self._engine.run(values)
         self._check(firing, values)
         known = values | dict.fromkeys(firing.derived, True)
-        variants = list(self._first_variants(firing))
-        fired = [self._fired(variant, known) for variant in variants]
-        selection = select([_for_agenda(*pair, known) for pair in zip(variants, fired, strict=True)], known)
+        reports = [self._report(rule, index, *[known.get(name) for name in shown])
+                   for rule, index, shown in self._first_variants(firing)]
+        fired = tuple([report[0] for report in reports])
+        selection = select([report[1] for report in reports], known)
         best = selection.chosen
         return Decision(
             outcome="method" if best else "stop", stop_reason=selection.stop_reason, reason=selection.reason,
             chosen=MethodApplication(method=best.method, params=dict(best.params)) if best else None,
-            facts={name: facts[name] for name in sorted(facts)}, derived=dict.fromkeys(sorted(firing.derived), True),
-            fired=tuple(fired), candidates=selection.candidates,
+            facts={name: facts[name] for name in values}, derived=dict.fromkeys(sorted(firing.derived), True),
+            fired=fired, candidates=selection.candidates,
             replacements=tuple(self._replacements({rule.rule for rule in fired}, values, firing.derived)),
             rules_digest=self.book.digest)
 
@@ -78,60 +90,62 @@ class Policy:
                 yield (f"{rule.id} at {rule.at('id')} {'fired' if now else 'did not fire'}; the rule that it replaces, "
                        f"at {replaced.at('id')}, would {'' if before else 'not '}have fired")
 
-    def _first_variants(self, firing: Firing) -> Iterable[Variant]:
-        """Of every fired rule its first conjunction that fired, in the order of the book."""
+    def _first_variants(self, firing: Firing) -> Iterable[tuple[str, int, tuple[str, ...]]]:
+        """Of every fired rule its first conjunction that fired and the facts to show, in the order of the book."""
         first: dict[str, int] = {}
         for rule, index in firing.fired:
             first[rule] = min(index, first.get(rule, index))
-        return (self._variants[rule.id, first[rule.id]] for rule in self.book.rules if rule.id in first)
+        for rule in sorted(first, key=self._place.__getitem__):
+            yield rule, first[rule], self._shown[rule, first[rule]]
 
-    @staticmethod
-    def _fired(variant: Variant, values: Mapping[str, Value]) -> FiredRule:
-        rule = variant.rule
-        names = dict.fromkeys(name for lit in variant.literals for name in (lit.fact, lit.other) if name in values)
-        return FiredRule(rule=rule.id, variant=variant.index, matched={name: values[name] for name in names},
-                         effects=rule.effects,
-                         because=fill(rule.rule.because, values), source=rule.rule.source, location=rule.location)
+    def _report_anew(self, ident: str, index: int, *shown: Value | None) -> tuple[FiredRule, Fired]:
+        """A rule that fired, for the record and for the agenda. Kept: most rules fire again on the same values."""
+        variant = self._variants[ident, index]
+        values = {name: value for name, value in zip(self._shown[ident, index], shown, strict=True) if value is not None}
+        rule, matched = variant.rule, {name: values[name] for name in variant.facts if name in values}
+        because = fill(rule.rule.because, values)
+        facts = [f"{name} = {show(value)}" for name, value in matched.items()]
+        absent = [f"{lit.fact} is not known" if lit.op == "absent" else f"not {lit.fact}" for lit in variant.literals
+                  if lit.fact not in values]
+        return (FiredRule(rule=rule.id, variant=variant.index, matched=matched, effects=rule.effects, because=because,
+                          source=rule.rule.source, location=rule.location),
+                Fired(rule.id, rule.rule.priority, rule.rule.then, because, ", ".join([*facts, *absent])))
 
 
 def fill(text: str, values: Mapping[str, Value]) -> str:
     """Puts the values of facts into the placeholders of a `because`."""
-    return PLACEHOLDER.sub(lambda match: show(values.get(match[1])), text)
-
-
-def _for_agenda(variant: Variant, fired: FiredRule, values: Mapping[str, Value]) -> Fired:
-    facts = [f"{name} = {show(value)}" for name, value in fired.matched.items()]
-    absent = [f"{lit.fact} is not known" if lit.op == "absent" else f"not {lit.fact}" for lit in variant.literals
-              if lit.fact not in values]
-    rule = variant.rule
-    return Fired(rule.id, rule.rule.priority, rule.rule.then, fired.because, ", ".join([*facts, *absent]))
+    return PLACEHOLDER.sub(lambda match: show(values.get(match[1])), text) if "{" in text else text
 
 
 def check_facts(facts: Mapping[str, Fact], book: RuleBook) -> dict[str, Value]:
-    """Values by name. Raises DecisionError naming every fact that cannot enter a decision."""
-    problems = [problem for name in sorted(facts) if (problem := _problem(name, facts[name], book))]
-    if problems:
-        raise DecisionError("facts that cannot be used: " + "; ".join(problems), hint="the source of these facts is wrong")
-    return {name: facts[name].value for name in sorted(facts)}
-
-
-@lru_cache(maxsize=65536)
-def _kind(name: str) -> str:
-    """Kind of a word of the vocabulary; empty for any other."""
-    spec = lookup(name)
-    return spec.kind if spec else ""
+    """Values by name, in the order of names. Raises DecisionError naming every fact that cannot enter a decision."""
+    values: dict[str, Value] = {}
+    wrong, derived = [], book.derived
+    for name in sorted(facts):
+        fact = facts[name]
+        values[name] = value = fact.value
+        if name in derived or fact.name != name or _misfit(name, value):
+            wrong.append(name)
+    if wrong:
+        problems = "; ".join(f"{name} {_problem(name, facts[name], book)}" for name in wrong)
+        raise DecisionError(f"facts that cannot be used: {problems}", hint="the source of these facts is wrong")
+    return values
 
 
 def _problem(name: str, fact: Fact, book: RuleBook) -> str:
-    kind, value = _kind(name), fact.value
     if fact.name != name:
-        return f"{name} holds the fact {fact.name}"
-    if name in book.derived:
-        return f"{name} is derived by rules and cannot be given"
-    if kind and kind != kind_of(value):
-        return f"{name} = {value!r} is not a {kind}"
+        return f"holds the fact {fact.name}"
+    return "is derived by rules and cannot be given" if name in book.derived else _misfit(name, fact.value)
+
+
+@lru_cache(maxsize=65536, typed=True)
+def _misfit(name: str, value: Value) -> str:
+    """What is wrong with the value; empty for a usable one. Kept, because most facts come again in the next decision."""
+    spec = lookup(name)
+    if spec is not None and spec.kind != kind_of(value):
+        return f"= {value!r} is not a {spec.kind}"
     if isinstance(value, float) and not math.isfinite(value):
-        return f"{name} = {value} is not a finite number"
+        return f"= {value} is not a finite number"
     if isinstance(value, int) and abs(value) > 2**53:
-        return f"{name} = {value} is too large for an exact number"
+        return f"= {value} is too large for an exact number"
     return ""

@@ -16,7 +16,7 @@ import re
 import threading
 import time
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -26,14 +26,16 @@ from durable import engine as durable
 
 from kernelskill.errors import DecisionError
 from kernelskill.model import Value
-from kernelskill.policy.compile import BOOT, Program, absence, comparison, durable_rules, group, typed
+from kernelskill.policy.compile import BOOT, Program, Variant, absence, comparison, durable_rules, group, typed
 from kernelskill.policy.conditions import Literal
+from kernelskill.policy.shared import family_of
 
 RULESET = "policy"
 TAKEN = 0
 """Result of an assertion; others: no rule mentions the fact, the same id or content again, deferred."""
 HINT = "this is a defect of the policy engine, not of the rules; report it with the facts of the decision"
 _ENCODE = json.JSONEncoder(ensure_ascii=True, allow_nan=False).encode
+_DECODE = json.JSONDecoder().raw_decode
 _EXPONENT = re.compile(r"(?<![\w.])(-?\d+)e", re.IGNORECASE)
 _STRING = re.compile(r'("(?:[^"\\]|\\.)*")')
 _BUILT: dict[str, Engine] = {}
@@ -69,23 +71,36 @@ def hash_of_id(text: str) -> int:
     return value
 
 
+@dataclass(frozen=True)
+class Narrow:
+    """A fact in the engine's form, still without its id and its session; decisions share them, most facts come again."""
+
+    name: str
+    hash: int
+    quoted: str
+    """The name as JSON."""
+    keys: str
+    """The other keys as JSON, without the brackets."""
+
+
 @dataclass
 class Session:
     """One decision in progress. Actions only write here."""
 
     sid: str
-    derived: list[str] = field(default_factory=list)
+    derived: dict[str, None] = field(default_factory=dict)
     fired: dict[tuple[str, int], frozenset[str]] = field(default_factory=dict)
     errors: list[BaseException] = field(default_factory=list)
     ids: dict[int, str] = field(default_factory=dict)
 
-    def narrow(self, name: str, slot: Mapping[str, Any]) -> dict[str, Any]:
-        """A fact in the engine's form, with an id whose hash no other fact of the session has."""
-        ident, number = name, 0
-        while hash_of_id(ident) in self.ids:
-            ident, number = f"{name}~{number}", number + 1
-        self.ids[hash_of_id(ident)] = ident
-        return {"id": ident, "sid": self.sid, "g": group(name), "k": name, **slot}
+    def message(self, fact: Narrow) -> str:
+        """The fact as JSON, with an id whose hash no other fact of the session has."""
+        if fact.hash not in self.ids:
+            self.ids[fact.hash] = fact.name
+            return f'{{"id": {fact.quoted}, "sid": "{self.sid}", {fact.keys}}}'
+        free = next(ident for number in itertools.count() if hash_of_id(ident := f"{fact.name}~{number}") not in self.ids)
+        self.ids[hash_of_id(free)] = free
+        return f'{{"id": {serialise(free)}, "sid": "{self.sid}", {fact.keys}}}'
 
 
 @dataclass(frozen=True)
@@ -104,10 +119,17 @@ class Engine:
         self._literals: dict[str, dict[Literal, None]] = {}
         for literal in (literal for variant in program.variants for literal in variant.literals if not literal.other):
             self._literals.setdefault(literal.fact, {})[literal] = None
-        self._accepts_known = lru_cache(maxsize=65536, typed=True)(self._accepts)
+        self._device_comparisons = sorted(program.comparisons, key=repr)
+        self._measured_negated = sorted(program.negated - program.derived)
+        self._derived_negated = [sorted(name for name in program.negated & program.derived if program.level[name] == level)
+                                 for level in range(max(program.level.values(), default=-1) + 1)]
+        """Facts whose absence is asked for, by the stratum after which it is known."""
+        self._measured = lru_cache(maxsize=65536, typed=True)(self._measured_anew)
+        self._narrow = lru_cache(maxsize=4096)(self._narrow_anew)
         self._numbers = itertools.count()
         self._lock = threading.RLock()
-        self._by_name = {f"{variant.rule.id}#{variant.index}": variant for variant in program.variants}
+        self._single = {variant.name: variant for variant in program.single}
+        self._shared = {one.name: one.copies for one in program.shared}
         rules = durable_rules(program)
         for rule in rules.values():
             rule["run"] = _nothing  # the layer that would call it is not used
@@ -120,42 +142,46 @@ class Engine:
         """Fires the rules over the facts. Values must be finite; raises DecisionError when the engine misbehaves."""
         with self._lock:
             session = Session(f"s{next(self._numbers)}")
-            facts = [session.narrow(name, typed(values[name])) for name in sorted(values)
-                     if self._accepts_known(name, values[name])]
-            facts += [session.narrow(name, {"b": truth}) for name, truth in self._comparisons(values)]
-            self._assert(session, [session.narrow(BOOT, {})])  # alone: an action must have run before delete_state
+            facts = [fact for name in sorted(values) if (fact := self._measured(name, values[name]))]
+            facts += [self._narrow_anew(name, truth) for name, truth in self._comparisons(values)]
+            self._assert(session, [self._narrow(BOOT)])  # alone: an action must have run before delete_state
             try:
                 self._fire(session, facts, values)
                 self._check_stored(session)
             finally:
                 self._ruleset.delete_state(session.sid)
-            return Firing(dict(session.fired), frozenset(session.derived))
+            return Firing(session.fired, frozenset(session.derived))
 
-    def _fire(self, session: Session, facts: list[dict[str, Any]], values: Mapping[str, Value]) -> None:
-        program = self._program
-        unknown = sorted(name for name in program.negated - program.derived if name not in values)
-        self._assert(session, facts + [session.narrow(absence(name), {}) for name in unknown])
-        for level in range(max(program.level.values(), default=-1) + 1):
-            settled = sorted(name for name in program.negated & program.derived if program.level[name] == level)
-            missing = [name for name in settled if name not in session.derived]
-            self._assert(session, [session.narrow(absence(name), {}) for name in missing])
+    def _fire(self, session: Session, facts: list[Narrow], values: Mapping[str, Value]) -> None:
+        unknown = [name for name in self._measured_negated if name not in values]
+        self._assert(session, facts + [self._narrow(absence(name)) for name in unknown])
+        for settled in self._derived_negated:
+            self._assert(session, [self._narrow(absence(name)) for name in settled if name not in session.derived])
 
-    def _accepts(self, name: str, value: Value) -> bool:
-        """Does some condition accept the fact? A pattern is about one fact, so no other can match: it need not be asserted."""
-        return any(literal.verdict({name: value}) == "holds" for literal in self._literals.get(name, ()))
+    def _measured_anew(self, name: str, value: Value) -> Narrow | None:
+        """A measured fact, if some condition accepts it: a pattern is about one fact, so any other need not be asserted."""
+        accepted = any(literal.verdict({name: value}) == "holds" for literal in self._literals.get(name, ()))
+        return self._narrow_anew(name, value) if accepted else None
+
+    def _narrow_anew(self, name: str, value: Value | None = None) -> Narrow:
+        slots = {"g": group(name), "k": name} | (typed(value) if value is not None else {})
+        if (family := family_of(name)) in self._program.families:
+            slots["f"] = family
+        return Narrow(name, hash_of_id(name), serialise(name), serialise(slots)[1:-1])
 
     def _comparisons(self, values: Mapping[str, Value]) -> Iterable[tuple[str, bool]]:
-        for literal in sorted(self._program.comparisons, key=repr):
+        for literal in self._device_comparisons:
             verdict = literal.verdict(values)
             if verdict != "unknown":
                 yield comparison(literal), verdict == "holds"
 
-    def _assert(self, session: Session, facts: list[dict[str, Any]]) -> None:
+    def _assert(self, session: Session, facts: Sequence[Narrow]) -> None:
         """Asserts one batch and lets everything fire that it makes fire."""
         if not facts:
             return
+        batch = f"[{','.join(map(session.message, facts))}]"
         try:
-            state = _state_of(native.assert_facts(self._handle, serialise(facts)))
+            state = _state_of(native.assert_facts(self._handle, batch))
             started = native.start_action_for_state(self._handle, state)
             message = started[1] if started else None
             while message:
@@ -171,17 +197,25 @@ class Engine:
         started must be completed.
         """
         try:
-            (name, matched), = json.loads(message).items()
-            variant = self._by_name.get(name)
-            if variant is None:  # the boot rule
+            (name, matched), = _DECODE(message)[0].items()
+            names = frozenset([fact["k"] for fact in matched.values()])
+            variant = self._variant(name, names)
+            if variant is None:
                 return
-            session.fired[variant.rule.id, variant.index] = frozenset(fact["k"] for fact in matched.values())
+            session.fired[variant.rule.id, variant.index] = names
             for fact in variant.rule.derives:
                 if fact not in session.derived:
-                    session.derived.append(fact)
-                    _state_of(native.assert_fact(self._handle, serialise(session.narrow(fact, {"b": True}))))
+                    session.derived[fact] = None
+                    _state_of(native.assert_fact(self._handle, session.message(self._narrow(fact, True))))
         except BaseException as error:
             session.errors.append(error)
+
+    def _variant(self, name: str, matched: frozenset[str]) -> Variant | None:
+        """The variant that an engine rule stands for; None for the boot rule and for a method without a copy of the rule."""
+        if (copies := self._shared.get(name)) is None:
+            return self._single.get(name)
+        (fact,) = matched
+        return copies.get(fact)
 
     def _check_stored(self, session: Session) -> None:
         """Every fact that was asserted is there: the engine drops the rest of a batch behind a fact that it cannot read."""

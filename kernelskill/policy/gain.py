@@ -7,6 +7,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from kernelskill.model import Value
 from kernelskill.policy.conditions import show
@@ -122,6 +123,7 @@ def _from_formula(gain: GainFormula, values: Mapping[str, Value]) -> Gain:
         return Gain(float(gain.default), f"{gain.formula} has no value, so {show(gain.default)}x is assumed")
 
 
+@lru_cache(maxsize=4096)
 def _parse(text: str) -> ast.expr:
     try:
         return ast.parse(text.strip(), mode="eval").body

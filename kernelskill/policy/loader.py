@@ -167,7 +167,7 @@ def _read_rule(document: Document, where: Keys, raw: Any, here: dict[str, Locati
         return
     here[rule.id] = place
     earlier = reading.rules.get(rule.id, [])
-    copies = _copies(rule, raw, document, where, reading.methods)
+    copies = copies_of(rule, raw, document, where, reading.methods)
     reading.rules[rule.id] = [dataclasses.replace(copy, replaced=_counterpart(copy, earlier)) for copy in copies]
 
 
@@ -184,8 +184,8 @@ def _derived_by(raw: Any, methods: Collection[str]) -> set[str]:
     return {_fill(name, method) for name in names for method in (methods if "{method}" in name else [""])}
 
 
-def _copies(rule: Rule, raw: Mapping[str, Any], document: Document, where: Keys,
-            methods: Collection[str]) -> Iterator[LoadedRule]:
+def copies_of(rule: Rule, raw: Mapping[str, Any], document: Document, where: Keys,
+              methods: Collection[str]) -> Iterator[LoadedRule]:
     """The rule itself, or one copy per method of a `for_each` rule."""
     if rule.for_each is None:
         yield LoadedRule(rule.id, rule, raw, document, where)

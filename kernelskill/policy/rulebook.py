@@ -42,6 +42,11 @@ class LoadedRule:
         replaced = f" (replaces {self.replaced.at('id')})" if self.replaced else ""
         return f"{self.at('id')}{replaced}"
 
+    @property
+    def method(self) -> str:
+        """The method of a copy of a `for_each` rule; "" for any other rule."""
+        return self.id[len(self.rule.id) + 1:-1]
+
     @cached_property
     def written(self) -> Rule:
         """The rule as its file has it: of a copy of a `for_each` rule, with `{method}` not filled in."""

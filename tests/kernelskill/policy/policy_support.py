@@ -5,8 +5,11 @@ import sys
 from pathlib import Path
 
 from kernelskill.model import Fact
-from kernelskill.policy import Policy, load_rules
-from kernelskill.policy.loader import check_rules
+from kernelskill.policy import Policy, RuleBook, load_rules
+from kernelskill.policy.loader import check_rules, copies_of
+from kernelskill.policy.rulebook import in_order
+from kernelskill.policy.schema import Rule
+from kernelskill.policy.yamlsource import Document
 from kernelskill.vocabulary import lookup
 
 ROOT = Path(__file__).parents[3]
@@ -36,6 +39,12 @@ def book_of(folder, text, methods=METHODS):
 
 def policy_of(folder, text, methods=METHODS):
     return Policy(book_of(folder, text, methods))
+
+
+def loaded(rules, methods=METHODS):
+    """The book of rules that are given as data, without a file."""
+    copies = [copies_of(Rule.model_validate(raw), raw, Document("rules", None), (), methods) for raw in rules]
+    return RuleBook(in_order(rule for same in copies for rule in same), frozenset(methods))
 
 
 def issues_of(folder, text, with_tests=False, methods=METHODS):

@@ -227,7 +227,7 @@ def test_the_engine_gets_only_the_safe_part_of_its_language(tmp_path):
             (tests,) = pattern.values()
             for test in tests.get("$and", [tests]):
                 ((key, value),) = test.items()
-                assert key in {"g", "k", "b", "n", "s", "$neq", "$lt", "$lte", "$gt", "$gte", "$ex"}, name
+                assert key in {"g", "k", "f", "b", "n", "s", "$neq", "$lt", "$lte", "$gt", "$gte", "$ex"}, name
                 (operand,) = value.values() if isinstance(value, dict) else [value]
                 assert isinstance(operand, (str, float, bool, int))
 
@@ -340,14 +340,14 @@ def test_exceptions_in_actions_surface(tmp_path, monkeypatch, error):
     )
     assert raw_engine(code) == (0, "True"), "the raw engine swallows even KeyboardInterrupt"
     policy = policy_of(tmp_path, SIMPLE)
-    narrow = Session.narrow
+    message = Session.message
 
-    def failing(self, name, slot):
-        if name == "bottleneck.dram":
+    def failing(self, fact):
+        if fact.name == "bottleneck.dram":
             raise error
-        return narrow(self, name, slot)
+        return message(self, fact)
 
-    monkeypatch.setattr(Session, "narrow", failing)
+    monkeypatch.setattr(Session, "message", failing)
     with pytest.raises(type(error)):
         policy.decide(facts(dram_throughput_pct=90))
     monkeypatch.undo()
