@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from evaluator.types import Status
-from kernelskill.errors import KernelSkillError
+from evaluator.types import DeviceSpec, Status
 
 State = Literal["ok", "missing", "broken"]
 DURABLE_FIX = (
@@ -146,14 +145,12 @@ def _measuring_tools() -> Iterator[Check]:
 
     ncu = _program("ncu", find_ncu(), "hardware counters as facts", "install Nsight Compute")
     sanitizer = _program("compute-sanitizer", find_sanitizer(), "memory and race checks on a GPU", "install the CUDA toolkit")
-    if not _cupy_has_a_gpu():
+    device = _usable_gpu()
+    if device is None:
         yield from (ncu, sanitizer)
         return
-    from kernelskill.facts.device import detect_device
     from kernelskill.gpu_trial import tool_state, trial
 
-    device = detect_device()
-    assert device is not None
     tried = trial(device)
     seconds = sum(tried.stage_seconds.values())
     passed = tried.status is Status.PASSED
@@ -166,13 +163,16 @@ def _measuring_tools() -> Iterator[Check]:
     yield _tried(cupti, tool_state(tried, "cupti"))
 
 
-def _cupy_has_a_gpu() -> bool:
-    from kernelskill.assembly import gpu_card
+def _usable_gpu() -> DeviceSpec | None:
+    """The card of the GPU that cupy can use; None without one, and for a GPU without a card (the line "GPU" says so)."""
+    from kernelskill.facts.device import DeviceError, detect_device
 
+    if importlib.util.find_spec("cupy") is None:
+        return None
     try:
-        return gpu_card() is not None
-    except KernelSkillError:  # a GPU without a device card: the line "GPU" says so
-        return False
+        return detect_device()
+    except DeviceError:
+        return None
 
 
 def _tried(check: Check, reason: str) -> Check:

@@ -1,4 +1,4 @@
-"""A solution's process under a tool answers like a runner; a tool that fails, hangs or leaves things behind costs nothing else."""
+"""A solution's process under a tool answers like a runner; a tool that fails or hangs costs nothing else."""
 
 import os
 import stat
