@@ -5,11 +5,17 @@ from __future__ import annotations
 from rich.markup import escape
 from rich.table import Table
 
+from evaluator.launches import base_name
 from evaluator.types import Evaluation, Status, Tool
 from kernelskill.agents.diagnoser import describe_finding, describe_mismatch
+from kernelskill.facts.nsight import bottleneck
 from kernelskill.report.console import result_console, time_text
+from kernelskill.vocabulary import VOCABULARY
 
 MAX_LOG_LINES = 30
+MAX_RULES = 3
+THROUGHPUTS = {name: VOCABULARY[fact].ncu for name, fact in (
+    ("DRAM", "dram_throughput_pct"), ("L2", "l2_throughput_pct"), ("L1", "l1_throughput_pct"), ("SM", "sm_throughput_pct"))}
 LOST: dict[Tool, str] = {
     "ncu": "hardware counters (throughputs, stalls, cache hits, sectors, NVIDIA's rules)",
     "cupti": "times of single kernels, gaps between them, launch overhead",
@@ -35,7 +41,7 @@ def print_evaluation(evaluation: Evaluation) -> None:
         console.print(f"time      {time_text(evaluation.time.time_us)} {evaluation.time.provenance}{limiter}")
     elif evaluation.time_unavailable:
         console.print(f"time      none: {evaluation.time_unavailable}", markup=False)
-    for line in unknown_lines(evaluation):
+    for line in [*counter_lines(evaluation), *unknown_lines(evaluation)]:
         console.print(line, style="dim", markup=False)
     if evaluation.resources:
         console.print(_resource_table(evaluation))
@@ -47,6 +53,18 @@ def print_evaluation(evaluation: Evaluation) -> None:
 def unknown_lines(evaluation: Evaluation) -> list[str]:
     """What a GPU run does not know, and why: a line for each tool that gave nothing."""
     return [f"unknown   {LOST[tool]}: {reason}" for tool, reason in evaluation.unavailable.items()]
+
+
+def counter_lines(evaluation: Evaluation) -> list[str]:
+    """Of each kernel that Nsight Compute measured: what limits it, and NVIDIA's largest estimated speedups."""
+    lines = []
+    for profile in evaluation.profiles:
+        shares = [f"{name} {profile.metrics[metric]:.0f} %" for name, metric in THROUGHPUTS.items() if metric in profile.metrics]
+        estimates = sorted(((rule.speedup_pct, rule.rule) for rule in profile.rules if rule.speedup_pct), reverse=True)
+        advice = ", ".join(f"{rule} {percent:.0f} %" for percent, rule in estimates[:MAX_RULES])
+        lines.append(f"counters  {base_name(profile.kernel)}: {', '.join(shares)} of peak; Nsight Compute names "
+                     f"{bottleneck(profile) or 'nothing'}" + (f"; its rules estimate {advice}" if advice else ""))
+    return lines
 
 
 def _resource_table(evaluation: Evaluation) -> Table:

@@ -1,6 +1,5 @@
 """The doctor's trial evaluation: its kernel is right, and what came of it is told tool by tool."""
 
-from pathlib import Path
 
 import pytest
 
