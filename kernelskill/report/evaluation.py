@@ -59,7 +59,8 @@ def counter_lines(evaluation: Evaluation) -> list[str]:
     """Of each kernel that Nsight Compute measured: what limits it, and NVIDIA's largest estimated speedups."""
     lines = []
     for profile in evaluation.profiles:
-        shares = [f"{name} {profile.metrics[metric]:.0f} %" for name, metric in THROUGHPUTS.items() if metric in profile.metrics]
+        known = {name: profile.metrics[metric] for name, metric in THROUGHPUTS.items() if metric in profile.metrics}
+        shares = [f"{name} {percent:.0f} %" for name, percent in known.items()]
         estimates = sorted(((rule.speedup_pct, rule.rule) for rule in profile.rules if rule.speedup_pct), reverse=True)
         advice = ", ".join(f"{rule} {percent:.0f} %" for percent, rule in estimates[:MAX_RULES])
         lines.append(f"counters  {base_name(profile.kernel)}: {', '.join(shares)} of peak; Nsight Compute names "
