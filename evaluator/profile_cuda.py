@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -26,6 +27,8 @@ PROFILED_CALLS = 7
 """Calls that CUPTI records; medians are taken over them."""
 FLUSH_FACTOR = 8
 """The fill before each recorded call writes this many times the L2's size: long enough to queue a call of several kernels."""
+RECORDER_SECONDS, COUNTERS_SECONDS = 120.0, 180.0
+"""What the two processes may take, start to end."""
 MOST_LAUNCHES = 2000
 """Launches of one call that are kept."""
 
@@ -107,12 +110,13 @@ class Profilers:
     """
 
     def __init__(self, request: Request, kernels: Sequence[str], deadline: float) -> None:
-        self._request, self._deadline = request, deadline
-        self._recorder = Attached((), request, deadline)
+        now = time.monotonic()
+        self._recorder = Attached((), request, min(deadline, now + RECORDER_SECONDS))
         self._ncu: Attached | None = None
         self._no_ncu = "" if kernels else "the solution compiled no kernel of its own"
         try:
-            self._ncu = ncu.start(request, kernels, deadline) if kernels and request.counters else None
+            wanted = bool(kernels and request.counters)
+            self._ncu = ncu.start(request, kernels, min(deadline, now + COUNTERS_SECONDS)) if wanted else None
         except ToolFailed as failure:
             self._no_ncu = str(failure)
 

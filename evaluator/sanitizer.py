@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -29,7 +30,8 @@ ABOUT_SHARED = frozenset({"racecheck", "synccheck"})
 PLACES = ("/usr/local/cuda*/bin/compute-sanitizer", "/usr/local/cuda*/compute-sanitizer/compute-sanitizer",
           "/opt/nvidia/compute-sanitizer/compute-sanitizer")
 MOST_CASES = 4
-SECONDS = 60.0
+SECONDS = 90.0
+"""What one tool may take."""
 FINDINGS_LIMIT = 10
 PREFIX = "========= "
 HEADERS: tuple[tuple[re.Pattern[str], FindingKind], ...] = (
@@ -73,7 +75,7 @@ def check(request: Request, oracle: Oracle, kernels: Iterable[str], deadline: fl
     tools = [tool for tool in request.sanitize if tool not in ABOUT_SHARED or _uses_shared(request)]
 
     def run(tool: SanitizerTool) -> Checked:
-        return _watched(program, tool, request, problems, own, deadline)
+        return _watched(program, tool, request, problems, own, min(deadline, time.monotonic() + SECONDS))
 
     with ThreadPoolExecutor(len(tools) or 1) as threads:
         parts = list(threads.map(run, tools))

@@ -76,8 +76,9 @@ def sources(facts: Iterable[Fact]) -> dict[str, int]:
 
 
 def unavailable(evaluations: Sequence[Evaluation]) -> list[str]:
-    """Every reason for which a tool gave nothing, with how often."""
-    counted = Counter(f"{tool}: {reason}" for e in evaluations for tool, reason in e.unavailable.items())
+    """Every reason for which a tool gave nothing though it was wanted, with how often."""
+    counted = Counter(f"{tool}: {reason}" for e in evaluations for tool, reason in e.unavailable.items()
+                      if not reason.startswith("not used"))
     return [f"{reason} ({count} evaluations)" for reason, count in counted.most_common()]
 
 
