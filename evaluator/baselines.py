@@ -61,12 +61,12 @@ class UnknownBaseline(ValueError):
     """A name that is no baseline's."""
 
 
-def baselines_named(text: str, kind: str, has_start: bool) -> tuple[BaselineName, ...]:
+def baselines_named(text: str, kind: str) -> tuple[BaselineName, ...]:
     """The baselines of a comma-separated list: `eager`, `compile_tf32`, full names, `all`, `none`.
 
     Native tasks have no PyTorch reference: for them `all` is the start alone. Raises UnknownBaseline.
     """
-    possible = [name for name in BASELINES if (kind == "kernelbench" or name == START) and (has_start or name != START)]
+    possible = [name for name in BASELINES if kind == "kernelbench" or name == START]
     words = [word.strip() for word in text.split(",") if word.strip()]
     if words == ["none"] or not words:
         return ()
@@ -78,8 +78,7 @@ def baselines_named(text: str, kind: str, has_start: bool) -> tuple[BaselineName
         if name is None:
             raise UnknownBaseline(f"no baseline is called {word!r}; there are: {', '.join(BASELINES)}, all, none")
         if name not in possible:
-            needed = "starting solution" if name == START else "PyTorch reference (KernelBench form)"
-            raise UnknownBaseline(f"{name} needs a {needed}, which the task lacks")
+            raise UnknownBaseline(f"{name} runs a PyTorch reference, and the task has none (it is no KernelBench module)")
         found.append(name)
     return tuple(dict.fromkeys(found))
 

@@ -6,13 +6,15 @@ import importlib.metadata
 import importlib.util
 import logging
 import platform
-from collections.abc import Collection, Sequence
+import tempfile
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from evaluator.types import DeviceSpec, Mode
+from evaluator.types import BaselineName, DeviceSpec, Mode
 from kernelskill import __version__
 from kernelskill.agents.optimizer import Optimizer
 from kernelskill.agents.reviewer import Reviewer
@@ -51,6 +53,10 @@ class Options:
     """Store of experience to use and to add to: `user`, or a file; "" for none."""
     allow_library: tuple[str, ...] = ()
     """Operators of torch and cupy that a solution may keep, beside the task's own (names or categories)."""
+    allow: tuple[str, ...] = ()
+    """Precision classes that are permitted, beside the task's own."""
+    baselines: str = ""
+    """What the best solution is compared with at the end (mode cuda): names, `all`, `none`; "" for all."""
 
 
 def choose_device(options: Options) -> tuple[Mode, DeviceSpec]:
@@ -107,7 +113,7 @@ def default_folder(task_path: Path) -> Path:
 
 def create_run(task_path: Path, options: Options, folder: Path) -> Run:
     """A new run; raises KernelSkillError for anything the user can mend, before the folder exists."""
-    task = load_task(task_path).allowing(options.allow_library)
+    task = load_task(task_path).allowing(options.allow_library).permitting(options.allow)
     mode, device = choose_device(options)
     family = writer_named(options.writer).describe(task).family
     rule_book(options.rules, load_methods(methods_folder()))
@@ -116,10 +122,35 @@ def create_run(task_path: Path, options: Options, folder: Path) -> Run:
         task=str(task_path), task_copy="task" if files.is_dir() else f"task/{files.name}", mode=mode, device=device,
         rounds=options.rounds, writer=options.writer, timeout_s=options.timeout_s,
         rules=tuple(str(r.resolve()) for r in options.rules), versions=versions(),
-        allow_library=options.allow_library,
+        allow_library=options.allow_library, allow=options.allow,
+        baselines=chosen_baselines(options.baselines or "all", task, mode) if mode == "cuda" or options.baselines else (),
         experience=known_before(options.experience, device, mode, family),
     )
     return Run.create(folder, config, files)
+
+
+def chosen_baselines(names: str, task: Task, mode: Mode) -> tuple[BaselineName, ...]:
+    """The baselines of a comma-separated list. Raises KernelSkillError for an unknown name, or without a GPU to time them."""
+    from evaluator.baselines import UnknownBaseline, baselines_named
+
+    try:
+        found = baselines_named(names, task.spec.kind)
+    except UnknownBaseline as error:
+        raise KernelSkillError(f"--baselines: {error}") from None
+    if found and mode != "cuda":
+        raise KernelSkillError("--baselines: baselines are measured on a GPU, and this is the simulator",
+                               hint="leave the option out, or use --device cuda")
+    return found
+
+
+@contextmanager
+def start_file(task: Task, given: Path | None) -> Iterator[str]:
+    """Path of the given starting solution, or of the task's own as long as the block lasts; "" where there is none."""
+    with tempfile.TemporaryDirectory(prefix="kernelskill-") as folder:
+        path = given.resolve() if given else Path(folder) / "start.py"
+        if given is None and task.start_source:
+            path.write_text(task.start_source, encoding="utf-8")
+        yield str(path) if path.is_file() else ""
 
 
 def known_before(store: str, device: DeviceSpec, mode: Mode, family: str) -> Snapshot | None:
@@ -168,7 +199,8 @@ def assemble(run: Run, observer: Observer, waiting: Waiting | None = None) -> Lo
 
 def run_task(run: Run, writer: CodeWriter) -> Task:
     """The run's own copy of its task, with the writer's start where the task brings none."""
-    task = writer.describe(load_task(run.folder / run.config.task_copy).allowing(run.config.allow_library))
+    task = writer.describe(load_task(run.folder / run.config.task_copy).allowing(run.config.allow_library)
+                           .permitting(run.config.allow))
     return task if task.start_source else task.with_start(writer.start(task))
 
 

@@ -5,7 +5,7 @@ Everything that a kill must not lose is in the run's journal before the next ste
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -42,6 +42,9 @@ class Observer(Protocol):
     def attempted(self, attempt: Attempt) -> None:
         """An attempt ended."""
 
+    def comparing(self, baselines: Sequence[str]) -> None:
+        """The best solution is measured again, beside the baselines."""
+
 
 @dataclass
 class Loop:
@@ -61,7 +64,18 @@ class Loop:
                 self.play_round()
             else:
                 self.stop_by_budget()
+        self.measure_best()
         return self.run.stop_reason
+
+    def measure_best(self) -> None:
+        """On a GPU: the winner once more on fresh samples, beside the baselines; the best of several is else too good."""
+        run = self.run
+        best, reviewer = run.graph.best, self.optimizer.reviewer
+        if not run.config.baselines or run.final or run.graph.evaluation(best).status is not Status.PASSED:
+            return
+        self.observer.comparing(run.config.baselines)
+        final = reviewer.compare(run.source_path(best), run.source_path(run.graph.start), run.config.baselines)
+        run.keep_final(best, final)
 
     def review_start(self) -> None:
         """Evaluate the start; a start that does not pass ends the run."""

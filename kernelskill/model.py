@@ -13,10 +13,12 @@ from evaluator.library import unknown_entry
 from evaluator.types import Evaluation, Frozen, TaskSpec
 from kernelskill.errors import TaskError
 
+LOWER_CLASSES = ("tf32", "bf16", "fp16")
+"""Precision classes that a task must permit."""
 Value = bool | int | float | str
 Provenance = Literal[
     "ncu", "cuda_event", "cupti", "launched", "nvml", "ptxas", "sass", "source", "simulated", "modelled", "task", "history",
-    "device_card", "writer", "experience",
+    "device_card", "writer", "experience", "verification",
 ]
 
 
@@ -114,6 +116,13 @@ class Task:
     def with_start(self, source: str) -> Task:
         """The same task with another starting solution."""
         return replace(self, start_source=source)
+
+    def permitting(self, classes: Iterable[str]) -> Task:
+        """The same task with more precision classes permitted. Raises TaskError for what is none."""
+        added = frozenset(classes)
+        for wrong in sorted(added - set(LOWER_CLASSES)):
+            raise TaskError(f"--allow: no precision class is called {wrong!r} (there are: {', '.join(LOWER_CLASSES)})")
+        return replace(self, allow=self.allow | added)
 
     def allowing(self, operators: Iterable[str]) -> Task:
         """The same task with more operators that may stay library code. Raises TaskError for what names none."""

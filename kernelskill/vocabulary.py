@@ -61,6 +61,8 @@ task_allows_half | bool | | task | the task permits fp16 or bf16 inputs of produ
 """
 TIME = """
 time_us | number | us | modelled cuda_event | solution: time of one call at the full sizes | gpu__time_duration.avg
+precision_class | text:fp64,fp32,near_fp32,tf32,fp16,bf16 | | verification | solution: how precise its least precise output is, against a double-precision reference
+precision_error_ratio | number | ratio | verification | solution: its error over that of the reference in the task's own dtypes
 sol_time_us | number | us | task | speed of light: the larger of task_bytes / bandwidth and task_flops / peak rate
 headroom | number | ratio | modelled cuda_event | time_us / sol_time_us
 kernel_time_us | number | us | modelled cuda_event cupti ncu | target kernel's time | gpu__time_duration.avg

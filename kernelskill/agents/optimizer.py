@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from evaluator.precision import CLASSES, allowed_classes
+from evaluator.statistics import compare
 from evaluator.types import Evaluation, Status
 from kernelskill.agents.diagnoser import diagnose
 from kernelskill.agents.planner import Planner
@@ -17,9 +19,10 @@ from kernelskill.model import Attempt, Decision, MethodApplication, Outcome, Tas
 from kernelskill.writers import CodeWriter, Request
 
 MIN_GAIN = 1.02
-"""Smaller gains count as equal: below it the time model and an A/A run on a GPU differ by noise."""
+"""Smaller modelled gains count as equal. Measured times are compared by their intervals (`evaluator.statistics`)."""
 MODEL_TRUST = 1.15
 """Modelled times that differ by less cannot be told apart reliably (benchmarks/model)."""
+MEASURED: Mapping[str, Outcome] = {"faster": "improved", "equal": "equal", "slower": "regressed"}
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class Optimizer:
         evaluation = self.reviewer.review(self.run.source_path(child), worth_us=best.time_us if best else None)
         if evaluation.status is not Status.PASSED:
             return edge(child, "failed", diagnose(evaluation), evaluation=evaluation)
+        if imprecise := self._too_imprecise(evaluation):
+            return edge(child, "failed", imprecise, evaluation=evaluation)
         broken = broken_promises(self.cards[method.method], decision.facts, self.reviewer.facts(source, evaluation))
         if broken:
             return edge(child, "off_method", "; ".join(broken), evaluation=evaluation)
@@ -65,9 +70,23 @@ class Optimizer:
         before, after = self.run.graph.evaluation(parent).time, child.time
         if before is None or after is None or before.provenance != after.provenance:
             return "equal", None, f"no time to compare: {child.time_unavailable or 'the parent has none'}"
+        if after.provenance != "modelled":
+            found = compare(before, after)
+            return MEASURED[found.verdict], found.ratio, f"95 % interval of the ratio: {found.low:.3f} to {found.high:.3f}"
         gain = before.time_us / after.time_us
         if gain < MIN_GAIN:
             return ("equal" if gain > 1 / MIN_GAIN else "regressed"), gain, ""
-        doubtful = after.provenance == "modelled" and gain < MODEL_TRUST
-        return "improved", gain, "within the time model's error" if doubtful else ""
+        return "improved", gain, "within the time model's error" if gain < MODEL_TRUST else ""
+
+    def _too_imprecise(self, child: Evaluation) -> str:
+        """Why the task does not permit the child's precision; "" where it does. What the start had may stay."""
+        graph = self.run.graph
+        own = graph.evaluation(graph.start).precision_class
+        lowest = [own] if own else []
+        permitted = allowed_classes([*self.task.allow, *lowest])
+        if child.precision_class is None or child.precision_class in permitted:
+            return ""
+        return (f"precision class {child.precision_class} (its error is {child.precision_ratio:.3g} times the reference's), "
+                f"and the task permits {', '.join(name for name in CLASSES if name in permitted)}; keep full precision, or "
+                f"permit it: --allow {child.precision_class}, or allow = [\"{child.precision_class}\"] in task.toml")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evaluator import pool
-from evaluator.types import DeviceSpec, Evaluation, Mode, Request, SanitizerTool, Tool
+from evaluator.types import BaselineName, DeviceSpec, Evaluation, Mode, Request, SanitizerTool, Tool
 from kernelskill.facts import collect
 from kernelskill.facts.nsight import COUNTERS
 from kernelskill.model import Fact, Task
@@ -28,7 +28,10 @@ class Reviewer:
     timeout_s: float
     _closed: dict[Tool, str] = field(default_factory=dict)
 
-    def review(self, solution: Path, seed: int | None = None, worth_us: float | None = None) -> Evaluation:
+    def review(
+        self, solution: Path, seed: int | None = None, worth_us: float | None = None,
+        baselines: tuple[BaselineName, ...] = (), start: str = "",
+    ) -> Evaluation:
         """One evaluation. Whatever the solution does, the answer is an Evaluation. `seed` repeats one that a verdict names.
 
         On a GPU a solution that is not faster than `worth_us` is neither sanitized nor profiled.
@@ -37,8 +40,15 @@ class Reviewer:
         counters = COUNTERS if measured and not self._closed else ()
         evaluation = pool.evaluate(Request(
             task=self.task.spec, solution=str(solution), mode=self.mode, device=self.device, timeout_s=self.timeout_s,
-            seed=seed, counters=counters, sanitize=SANITIZERS if measured else (), worth_us=worth_us))
+            seed=seed, counters=counters, sanitize=SANITIZERS if measured else (), worth_us=worth_us,
+            baselines=baselines, start=start))
         return self._with_closed(evaluation)
+
+    def compare(self, solution: Path, start: Path, baselines: tuple[BaselineName, ...]) -> Evaluation:
+        """Judges and times a solution on fresh samples, in turns with each baseline; without tools and counters."""
+        return pool.evaluate(Request(
+            task=self.task.spec, solution=str(solution), mode=self.mode, device=self.device, timeout_s=self.timeout_s,
+            baselines=baselines, start=str(start)))
 
     def _with_closed(self, evaluation: Evaluation) -> Evaluation:
         """Tools that cannot be used on this machine are not tried again; every evaluation carries the reason."""

@@ -20,11 +20,15 @@ from kernelskill.cli.allow import ALLOW_LIBRARY_HELP, split_names
 @click.option("--timeout", default=300.0, show_default=True, type=click.FloatRange(1), help="Seconds it may take.")
 @click.option("--seed", type=int, default=None, help="Repeat the evaluation with the seed that its verdict names.")
 @click.option("--allow-library", multiple=True, metavar="OPS", help=ALLOW_LIBRARY_HELP)
+@click.option("--baselines", default="", metavar="NAMES",
+              help="On a GPU: what to time beside it, e.g. eager,compile_tf32, or all.")
+@click.option("--start", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="The solution that the baseline naive_start times  [default: the task's own start]")
 @click.option("--json", "as_json", is_flag=True, help="The evaluation as JSON.")
 @click.pass_context
 def command(
     ctx: click.Context, solution: Path, task_path: Path, device: str, arch: str, card: str, timeout: float, seed: int | None,
-    allow_library: tuple[str, ...], as_json: bool,
+    allow_library: tuple[str, ...], baselines: str, start: Path | None, as_json: bool,
 ) -> None:
     """Compile, verify and profile SOLUTION against a task. Exit code 0 when it passes, 1 when it does not."""
     from kernelskill import assembly
@@ -34,7 +38,9 @@ def command(
 
     mode, spec = assembly.choose_device(assembly.Options(device=device, arch=arch, card=card))  # type: ignore[arg-type]
     task = load_task(task_path).allowing(split_names(allow_library))
-    evaluation = Reviewer(task, spec, mode, timeout).review(solution.resolve(), seed)
+    chosen = assembly.chosen_baselines(baselines, task, mode)
+    with assembly.start_file(task, start) as path:
+        evaluation = Reviewer(task, spec, mode, timeout).review(solution.resolve(), seed, baselines=chosen, start=path)
     if as_json:
         click.echo(evaluation.to_json())
     else:

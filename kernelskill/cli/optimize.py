@@ -22,6 +22,9 @@ from kernelskill.cli.allow import ALLOW_LIBRARY_HELP, split_names
               help="Folder with more rules; may be repeated, a later rule wins by id.")
 @click.option("--timeout", default=300.0, show_default=True, type=click.FloatRange(1), help="Seconds an evaluation may take.")
 @click.option("--allow-library", multiple=True, metavar="OPS", help=ALLOW_LIBRARY_HELP)
+@click.option("--allow", multiple=True, metavar="CLASS", help="Permit a lower precision: tf32, fp16 or bf16. May be repeated.")
+@click.option("--baselines", default="", metavar="NAMES",
+              help="On a GPU: what the best solution is compared with at the end, e.g. eager,compile_tf32.  [default: all]")
 @click.option("--experience", envvar="KERNELSKILL_EXPERIENCE", metavar="FILE", default="",
               help="Use what earlier runs brought, and add to it: a store's file, or `user` for your own. Off by default.")
 @click.option("--no-experience", is_flag=True, help="Not even where KERNELSKILL_EXPERIENCE is set.")
@@ -31,8 +34,8 @@ from kernelskill.cli.allow import ALLOW_LIBRARY_HELP, split_names
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else.")
 @click.pass_context
 def command(ctx: click.Context, task: Path | None, rounds: int, device: str, arch: str, card: str, writer: str,
-            rules: tuple[Path, ...], timeout: float, allow_library: tuple[str, ...], experience: str, no_experience: bool,
-            wait: bool, out: Path | None, resume: Path | None, as_json: bool) -> None:
+            rules: tuple[Path, ...], timeout: float, allow_library: tuple[str, ...], allow: tuple[str, ...], baselines: str,
+            experience: str, no_experience: bool, wait: bool, out: Path | None, resume: Path | None, as_json: bool) -> None:
     """Make TASK's kernel faster, round by round; the best solution is <run>/best.py.
 
     TASK is a folder with task.toml or one Python file (native or KernelBench form).
@@ -49,7 +52,7 @@ def command(ctx: click.Context, task: Path | None, rounds: int, device: str, arc
     try:
         if task is not None:
             options = assembly.Options(rounds, device, arch, card, writer, rules, timeout,  # type: ignore[arg-type]
-                                       "" if no_experience else experience, split_names(allow_library))
+                                       "" if no_experience else experience, split_names(allow_library), allow, baselines)
             assembly.create_run(task, options, folder)
         standing = go_on(folder, observer, observer.waiting if wait else None)
     except KeyboardInterrupt:

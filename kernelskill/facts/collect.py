@@ -27,6 +27,8 @@ def collect(task: Task, source: str, evaluation: Evaluation, device: DeviceSpec)
     resources = _resources(evaluation, kernel)
     if resources is not None:
         add_resource_facts(table, resources)
+    table.add("precision_class", evaluation.precision_class, "verification")
+    table.add("precision_error_ratio", evaluation.precision_ratio, "verification")
     add_profile_facts(table, evaluation, launch, device, resources)
     add_speed_of_light(table, task, device)
     add_source_facts(table, source, kernel, launch, task.family)

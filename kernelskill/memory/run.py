@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from evaluator.types import DeviceSpec, Evaluation, Frozen, Mode, Status
+from evaluator.types import BaselineName, DeviceSpec, Evaluation, Frozen, Mode, Status
 from kernelskill.errors import Location, RunError, RunHeldError
 from kernelskill.memory.attempts import AttemptGraph
 from kernelskill.memory.experience import Snapshot
@@ -22,7 +22,7 @@ from kernelskill.memory.journal import Event, Journal
 from kernelskill.memory.store import Store, solution_digest
 from kernelskill.model import Attempt, Decision, Fact
 
-SOURCE, EVALUATION = ".py", ".eval.json"
+SOURCE, EVALUATION, FINAL = ".py", ".eval.json", ".final.json"
 BEST = "best.py"
 """The best solution so far, as a file of the run folder."""
 MAX_TASK_BYTES = 64 * 2**20
@@ -44,6 +44,10 @@ class RunConfig(Frozen):
     """Extra rule folders."""
     allow_library: tuple[str, ...] = ()
     """Operators that may stay library code, beside the task's own."""
+    allow: tuple[str, ...] = ()
+    """Precision classes that are permitted, beside the task's own."""
+    baselines: tuple[BaselineName, ...] = ()
+    """Mode cuda: what the best solution is compared with at the end."""
     versions: dict[str, str]
     experience: Snapshot | None = None
     """What earlier runs taught, as it was when the run started; None: experience is not used."""
@@ -61,6 +65,8 @@ class Run:
     decisions: list[tuple[int, str, Decision]]
     """(round, solution digest, decision), in order."""
     stop_reason: str = ""
+    final: tuple[str, Evaluation] | None = None
+    """(digest of the best solution, its measurement on fresh samples beside the baselines)."""
 
     @classmethod
     def create(cls, folder: Path, config: RunConfig, task_files: Path) -> Run:
@@ -70,11 +76,12 @@ class Run:
                            hint="give another --out, or go on with that run: kernelskill optimize --resume " + str(folder))
         folder.mkdir(parents=True, exist_ok=True)
         _copy_task(task_files, folder / config.task_copy)
+        run = cls(folder, config, Journal(folder / "journal.jsonl"), Store(folder / "store"), AttemptGraph(), [])
+        run.journal.path.unlink(missing_ok=True)
+        run.journal.append("run_started", versions=config.versions)
         started = folder / "run.json.new"
         started.write_text(config.model_dump_json(indent=1), encoding="utf-8")
         started.replace(folder / "run.json")  # last and at once: a folder with run.json is a whole run
-        run = cls(folder, config, Journal(folder / "journal.jsonl"), Store(folder / "store"), AttemptGraph(), [])
-        run.journal.append("run_started", versions=config.versions)
         return run
 
     @classmethod
@@ -109,6 +116,8 @@ class Run:
             attempt = Attempt.model_validate(data["attempt"])
             evaluation = self.evaluation(attempt.child) if data["evaluated"] else None
             self.graph.record(attempt.model_copy(update={"evaluation": evaluation}))
+        elif event.name == "final":
+            self.final = (data["digest"], Evaluation.from_json(self.store.get(data["digest"], FINAL)))
         elif event.name == "run_finished":
             self.stop_reason = data["stop_reason"]
 
@@ -136,6 +145,12 @@ class Run:
         self.journal.append("start", digest=digest)
         self.graph.add_start(digest, evaluation)
         self._write_best()
+
+    def keep_final(self, digest: str, evaluation: Evaluation) -> None:
+        """The best solution was measured again, beside the baselines."""
+        self.store.put(digest, evaluation.to_json(), FINAL, replace=True)
+        self.journal.append("final", digest=digest)
+        self.final = (digest, evaluation)
 
     def keep_decision(self, round_: int, solution: str, decision: Decision) -> None:
         """A decision was taken at a solution."""
@@ -219,8 +234,8 @@ def _first_problem(error: Exception) -> str:
 
 
 def _cut_short(folder: Path) -> bool:
-    """A kill while a run was being created left nothing but a copy of the task: the folder may be used again."""
-    return {path.name for path in folder.iterdir()} <= {"task", "run.json.new"}
+    """A kill while a run was being created left no run.json: the folder may be used again."""
+    return {path.name for path in folder.iterdir()} <= {"task", "journal.jsonl", "run.json.new"}
 
 
 def _copy_task(source: Path, target: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from kernelskill.report.console import ratio_text
+from kernelskill.report.speedup import HOW
 from kernelskill.report.turn import turn_lines
 
 
@@ -35,7 +36,8 @@ def index_lines(folder: Path, index: dict[str, Any]) -> Iterator[str]:
 def _standing(row: dict[str, Any]) -> str:
     if "error" in row:
         return f"{row['state']}: {row['error']}"
-    speedup = f", {ratio_text(row['speedup'])} {row['time_provenance']}" if row["speedup"] else ""
+    speedup = (f", {ratio_text(row['speedup'])} over the start, {row['precision_class']}, {HOW[row['time_provenance']]} for "
+               f"{row['device']}" if row["speedup"] else "")
     rounds = f"{row['rounds']} of {row['round_budget']} rounds{speedup}"
     if row["request"]:
         return f"waits for {row['request']['method'] or row['request']['role']} ({row['request']['folder']}), {rounds}"

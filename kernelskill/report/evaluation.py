@@ -10,6 +10,7 @@ from evaluator.types import Evaluation, Status, Tool
 from kernelskill.agents.diagnoser import describe_finding, describe_mismatch
 from kernelskill.facts.nsight import bottleneck
 from kernelskill.report.console import result_console, time_text
+from kernelskill.report.speedup import baseline_table, headline, spread_text
 from kernelskill.vocabulary import VOCABULARY
 
 MAX_LOG_LINES = 30
@@ -36,11 +37,11 @@ def print_evaluation(evaluation: Evaluation) -> None:
     if evaluation.status is Status.COMPILE_ERROR:
         for line in evaluation.compile_log.splitlines()[:MAX_LOG_LINES]:
             console.print("  " + line, markup=False)
-    if evaluation.time:
-        limiter = f", {evaluation.time.limiter} dominates" if evaluation.time.limiter else ""
-        console.print(f"time      {time_text(evaluation.time.time_us)} {evaluation.time.provenance}{limiter}")
-    elif evaluation.time_unavailable:
-        console.print(f"time      none: {evaluation.time_unavailable}", markup=False)
+    for line in time_lines(evaluation):
+        console.print(line, markup=False)
+    if evaluation.baselines:
+        console.print(baseline_table(evaluation))
+        console.print(headline(evaluation), markup=False)
     for line in [*counter_lines(evaluation), *unknown_lines(evaluation)]:
         console.print(line, style="dim", markup=False)
     if evaluation.resources:
@@ -48,6 +49,22 @@ def print_evaluation(evaluation: Evaluation) -> None:
     checks = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in evaluation.checks.items())
     console.print(f"checked   {checks or 'nothing'}; on {evaluation.environment.device} in {evaluation.environment.sandbox}",
                   style="dim", markup=False)
+
+
+def time_lines(evaluation: Evaluation) -> list[str]:
+    """The time with its spread and what it was measured with, and the precision class."""
+    lines = []
+    if evaluation.time:
+        limiter = f", {evaluation.time.limiter} dominates" if evaluation.time.limiter else ""
+        lines.append(f"time      {spread_text(evaluation.time)} {evaluation.time.provenance}{limiter}")
+    elif evaluation.time_unavailable:
+        lines.append(f"time      none: {evaluation.time_unavailable}")
+    if evaluation.graph_time:
+        lines.append(f"          {spread_text(evaluation.graph_time)} as a CUDA graph replay")
+    if evaluation.precision_class:
+        ratio = f"{evaluation.precision_ratio:.3g}"
+        lines.append(f"precision {evaluation.precision_class}: its error is {ratio} times the reference's own")
+    return lines
 
 
 def unknown_lines(evaluation: Evaluation) -> list[str]:

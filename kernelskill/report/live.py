@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 from rich.markup import escape
 
@@ -12,6 +14,7 @@ from kernelskill.memory.run import Run
 from kernelskill.model import Attempt, Decision, MethodApplication
 from kernelskill.report.console import progress_console, ratio_text, time_text
 from kernelskill.report.evaluation import unknown_lines
+from kernelskill.report.speedup import claim
 
 STYLE = {"improved": "green", "equal": "yellow", "regressed": "yellow", "duplicate": "yellow"}
 
@@ -30,6 +33,9 @@ class Silent:
 
     def attempted(self, attempt: Attempt) -> None:
         """An attempt ended."""
+
+    def comparing(self, baselines: Sequence[str]) -> None:
+        """The best solution is measured again, beside the baselines."""
 
     def waiting(self, awaited: AwaitingAnswer) -> None:
         """Somebody is to answer; told although nothing else is, because nothing happens before."""
@@ -80,9 +86,15 @@ class Progress(Silent):
         if attempt.evaluation is not None and attempt.evaluation.time is not None:
             line += f"  {self._time(attempt.evaluation)}  {ratio_text(attempt.gain)} on its parent"
         assert self.run is not None
-        self.console.print(f"{line}  (best so far {ratio_text(self.run.graph.speedup(self.run.graph.best))})")
+        graph = self.run.graph
+        best = claim(graph.speedup(graph.best), "the start", graph.evaluation(graph.best))
+        self.console.print(f"{line}  (best so far {best})")
         if attempt.message:
             self.console.print(f"          {attempt.message}", style="dim", markup=False)
+
+    def comparing(self, baselines: Sequence[str]) -> None:
+        """What the last minutes are for."""
+        self.console.print(f"measuring the best solution again, in turns with {', '.join(baselines)}", markup=False)
 
     @staticmethod
     def _time(evaluation: Evaluation) -> str:

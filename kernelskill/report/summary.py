@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from evaluator.types import Status
+from evaluator.gpu_state import slowed
+from evaluator.types import Evaluation, Status
 from kernelskill.memory.run import BEST, Run
 from kernelskill.report.console import ratio_text, result_console, time_text
+from kernelskill.report.speedup import baseline_table, claim, final_report, headline, interval_of, spread_text
 
 
 def report_of(run: Run) -> dict[str, Any]:
@@ -27,10 +30,14 @@ def report_of(run: Run) -> dict[str, Any]:
         "start_time_us": graph.time_us(graph.start) if start else None,
         "best_time_us": graph.time_us(graph.best) if best else None,
         "speedup": graph.speedup(graph.best) if best else None,
+        "speedup_interval": interval_of(start.time, best.time) if start and best else None,
+        "speedup_over": "start",
+        "precision_class": best.precision_class if best else None,
         "time_provenance": best.time.provenance if best and best.time else None,
         "device": run.config.device.name,
         "simulated": run.config.mode == "sim",
         "stop_reason": run.stop_reason,
+        "final": final_report(run.final[1]) if run.final else None,
         "solution": str(run.folder / BEST) if best and best.status is Status.PASSED else None,
     }
 
@@ -64,11 +71,13 @@ def print_summary(run: Run, report: dict[str, Any]) -> None:
                       f"{escape(str(run.source_path(run.graph.start)))} --task {escape(report['task'])}")
         return
     rounds = f"{report['rounds']} round{'' if report['rounds'] == 1 else 's'}"
+    said = claim(report["speedup"], "the start", run.graph.evaluation(run.graph.best), report["speedup_interval"])
     console.print(
-        f"[bold]{ratio_text(report['speedup'])}[/bold] {report['time_provenance'] or 'without a time'}: "
-        f"{time_text(report['start_time_us'])} → {time_text(report['best_time_us'])} "
+        f"[bold]{said}[/bold]: {time_text(report['start_time_us'])} → {time_text(report['best_time_us'])} "
         f"after {rounds} ({report['stop_reason'] or 'not finished'})"
     )
+    if run.final:
+        _print_final(console, run.final[1])
     if not report["stop_reason"]:
         console.print(f"go on     kernelskill optimize --resume {escape(report['run'])}")
     console.print("methods   " + (" → ".join(report["methods"]) or "none helped"))
@@ -77,6 +86,20 @@ def print_summary(run: Run, report: dict[str, Any]) -> None:
     if report["simulated"]:
         console.print("Times are modelled, not measured: trust the order, not the microseconds.", style="dim")
     console.print(f"audit     kernelskill why {escape(report['run'])}", style="dim")
+
+
+def _print_final(console: Console, final: Evaluation) -> None:
+    """The measurement on fresh samples that the run ends with."""
+    if final.status is not Status.PASSED or final.time is None:
+        console.print(f"[red]measured again: {final.status.value}[/red]  {escape(final.message or final.time_unavailable)}")
+        return
+    console.print(f"measured again on fresh samples: {spread_text(final.time)}", markup=False)
+    if held := slowed(*final.gpu_states[:1], *final.gpu_states[-1:]) if final.gpu_states else ():
+        console.print(f"the card was held back meanwhile ({', '.join(held)})", style="yellow")
+    if final.baselines:
+        console.print(baseline_table(final))
+    if said := headline(final):
+        console.print(f"[bold]{escape(said)}[/bold]")
 
 
 def print_run(run: Run) -> None:

@@ -11,6 +11,7 @@ from kernelskill.exchange import Standing, open_request
 from kernelskill.memory.run import Run
 from kernelskill.model import Attempt
 from kernelskill.report.console import ratio_text, time_text
+from kernelskill.report.speedup import HOW
 from kernelskill.report.summary import report_of
 from kernelskill.writers.requestbox import Entry
 
@@ -26,7 +27,8 @@ def standing_of(run: Run) -> dict[str, Any]:
     """Where a run stands, as JSON: `state` is `waiting` (then `request` says for what), `finished` or `ready` to go on."""
     entry, report = open_request(run), report_of(run)
     state = "finished" if run.stop_reason else "waiting" if entry else "ready"
-    kept = ("run", "task", "rounds", "start_time_us", "best_time_us", "speedup", "time_provenance", "stop_reason", "solution")
+    kept = ("run", "task", "rounds", "start_time_us", "best_time_us", "speedup", "time_provenance", "stop_reason", "solution",
+            "precision_class", "device")
     return {"state": state, **{name: report[name] for name in kept}, "round_budget": run.config.rounds,
             "request": request_row(entry) if entry else None}
 
@@ -70,7 +72,8 @@ def turn_lines(turn: dict[str, Any]) -> Iterator[str]:
         if verdict["message"]:
             yield f"  {verdict['message']}"
     if turn["speedup"]:
-        yield f"best so far: {ratio_text(turn['speedup'])} {turn['time_provenance']}, {time_text(turn['best_time_us'])}"
+        yield (f"best so far: {ratio_text(turn['speedup'])} over the start, {turn['precision_class']}, "
+               f"{HOW[turn['time_provenance']]} for {turn['device']}, {time_text(turn['best_time_us'])}")
     if turn["request"]:
         request = turn["request"]
         yield f"next: request {request['id']}, {request['method'] or request['role']}: {request['folder']}"

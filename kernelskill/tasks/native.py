@@ -8,10 +8,9 @@ from typing import Any
 
 from evaluator.native_module import reached_statements
 from evaluator.types import TaskSpec, Tolerance
-from kernelskill.errors import Location, TaskError
-from kernelskill.model import Task
+from kernelskill.errors import Location, TaskError, near_or_all
+from kernelskill.model import LOWER_CLASSES, Task
 from kernelskill.tasks.document import Table, parse_python, read_constants, read_text, read_toml
-from kernelskill.tasks.expressions import did_you_mean
 from kernelskill.tasks.families import check_family, family_flops, input_shapes
 from kernelskill.tasks.launch import StartContext, read_start
 from kernelskill.tasks.reference import check_run, reference_inputs
@@ -20,7 +19,6 @@ from kernelskill.tasks.render import render_start
 _COMMON = ("name", "family", "operation", "sizes", "check_sizes", "tolerance", "arguments", "flops", "allow", "seed")
 CONSTANTS = tuple(key.upper() for key in _COMMON)
 """Module constants of a one-file native task."""
-PRECISIONS = ("tf32", "bf16", "fp16")
 _MAX_SIZE = 2**40
 
 
@@ -107,7 +105,7 @@ def _declared_inputs(root: Table, sizes: dict[str, int], inputs: tuple[str, ...]
     table = root.table("inputs")
     for name in table.values:
         if name not in inputs:
-            raise table.wrong("not an input of the reference", name, hint=did_you_mean(name, inputs))
+            raise table.wrong("not an input of the reference", name, hint=near_or_all(name, inputs))
         for dimension in table.items(name):
             table.expression(dimension, sizes, name)
     return {name: list(shape) for name, shape in table.values.items()}
@@ -125,8 +123,8 @@ def _flops(root: Table, sizes: dict[str, int]) -> str:
 def _allowed(root: Table) -> frozenset[str]:
     allowed = root.texts("allow", [], example='allow = ["tf32"]')
     for name in allowed:
-        if name not in PRECISIONS:
-            raise root.wrong(f"unknown precision '{name}'", "allow", hint=did_you_mean(name, PRECISIONS))
+        if name not in LOWER_CLASSES:
+            raise root.wrong(f"unknown precision '{name}'", "allow", hint=near_or_all(name, LOWER_CLASSES))
     return frozenset(allowed)
 
 
@@ -151,7 +149,7 @@ def _refuse_misspelt_constants(path: Path, module: ast.Module) -> None:
     for statement in module.body:
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)]) if name.isupper() and name not in CONSTANTS:
-                near = did_you_mean(name, CONSTANTS)
+                near = near_or_all(name, CONSTANTS)
                 if near.startswith("did") and abs(len(name) - len(near.split("'")[1])) <= 1:
                     raise TaskError(f"unknown constant '{name}'", location=Location(path, statement.lineno), hint=near)
 
