@@ -12,6 +12,10 @@ from pathlib import Path
 
 from evaluator.types import Finding, TaskSpec
 
+NO_FILES = "works on files, with which a solution has no business"
+OTHER_LANGUAGE = "makes kernels by other means: a solution's kernels are CUDA C, given to cupy.RawKernel or cupy.RawModule"
+READS_RESULTS = "reads data from files: inputs and weights come as arguments"
+LIBRARY_SETTING = "changes how a library computes: precision and mode are the task's to choose"
 FORBIDDEN_IMPORTS = {
     "subprocess": "starts other programs", "multiprocessing": "starts other processes", "socket": "opens network connections",
     "threading": "runs code that the clock does not see", "concurrent": "runs code that the clock does not see",
@@ -23,7 +27,16 @@ FORBIDDEN_IMPORTS = {
     "evaluator": "is the code that judges the solution", "kernelskill": "a solution needs only cupy and torch",
     "unittest": "replaces other code at run time", "importlib": "imports by assembled names", "resource": "changes limits",
     "mmap": "reads and writes arbitrary memory", "faulthandler": "interferes with the evaluator", "builtins": "patches Python",
+    "atexit": "runs code that the clock does not see", "shutil": NO_FILES, "tempfile": NO_FILES, "sqlite3": NO_FILES,
+    "shelve": NO_FILES, "dbm": NO_FILES, "triton": OTHER_LANGUAGE, "numba": OTHER_LANGUAGE, "pycuda": OTHER_LANGUAGE,
+    "tilelang": OTHER_LANGUAGE, "cutlass": OTHER_LANGUAGE, "tvm": OTHER_LANGUAGE, "jax": OTHER_LANGUAGE,
+    "taichi": OTHER_LANGUAGE, "torch.utils.cpp_extension": OTHER_LANGUAGE, "torch._C": "goes round the evaluator's view of torch",
+    "torch.overrides": "goes round the evaluator's view of torch", "torch._dynamo": "generates kernels that are not the solution's own",
+    "torch.utils._python_dispatch": "goes round the evaluator's view of torch",
+    "torch._inductor": "generates kernels that are not the solution's own", "torch.multiprocessing": "starts other processes",
+    "torch.distributed": "starts other processes", "torch.hub": "opens network connections",
 }
+"""Modules, with everything below them."""
 FORBIDDEN_CALLS = {
     "os.system": "starts other programs", "os.popen": "starts other programs", "os.fork": "starts other processes",
     "os.forkpty": "starts other processes", "os.kill": "signals other processes", "os.killpg": "signals other processes",
@@ -33,18 +46,24 @@ FORBIDDEN_CALLS = {
     "sys._current_frames": "walks other code's frames",
     "sys.settrace": "interferes with the evaluator", "sys.setprofile": "interferes with the evaluator",
     "torch.compile": "generates kernels that are not the solution's own",
+    **dict.fromkeys(("numpy.load", "numpy.fromfile", "numpy.memmap", "numpy.loadtxt", "numpy.genfromtxt", "torch.load",
+                     "torch.jit.load", "torch.from_file", "cupy.load", "cupy.fromfile", "cupy.loadtxt"), READS_RESULTS),
+    **dict.fromkeys(("torch.set_float32_matmul_precision", "torch.use_deterministic_algorithms", "torch.set_default_dtype",
+                     "torch.set_default_device", "torch.set_num_threads", "torch.autocast", "torch.amp.autocast",
+                     "torch.cuda.amp.autocast", "torch.set_grad_enabled"), LIBRARY_SETTING),
 }
 STARTS_PROGRAMS = ("os.exec", "os.spawn", "os.posix_spawn")
 FORBIDDEN_ATTRIBUTES = {
     "sys.modules": "replaces modules that the evaluator uses", "sys.meta_path": "replaces modules that the evaluator uses",
-    "sys.path": "finds modules that are not the solution's",
+    "sys.path": "finds modules that are not the solution's", "torch._C": "goes round the evaluator's view of torch",
 }
 FORBIDDEN_NAMES = {
     "exec": "runs code built at run time", "eval": "runs code built at run time", "compile": "runs code built at run time",
     "__import__": "imports by assembled names", "globals": "rebinds names out of sight", "__builtins__": "patches Python",
 }
-FRAME_ATTRIBUTES = {"f_back", "f_locals", "f_globals", "tb_frame", "gi_frame", "__subclasses__", "__globals__", "__code__"}
+FRAME_ATTRIBUTES = {"DisableTorchFunction", "DisableTorchFunctionSubclass", "f_back", "f_locals", "f_globals", "tb_frame", "gi_frame", "__subclasses__", "__globals__", "__code__"}
 PATCHABLE = {"torch", "cupy", "cp", "np", "numpy", "time", "sys", "os", "math", "F"}
+LAZY_BASES = {"torch.Tensor", "torch.nn.Parameter", "torch.nn.parameter.Parameter", "cupy.ndarray", "numpy.ndarray"}
 WRITING_MODES = frozenset("wax+")
 
 
@@ -71,7 +90,7 @@ def _violations(tree: ast.Module, names: dict[str, str], task: TaskSpec) -> Iter
             yield node.lineno, f"{node.id} {FORBIDDEN_NAMES[node.id]}"
         elif isinstance(node, (ast.Assign, ast.AugAssign, ast.Delete)):
             yield from _patches(node, names)
-        elif isinstance(node, ast.ClassDef) and task.kind == "kernelbench":
+        elif isinstance(node, ast.ClassDef):
             yield from _inheritance(node, names)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield from _reference_file(node, task)
@@ -96,10 +115,10 @@ def _imports(node: ast.Import | ast.ImportFrom, task: TaskSpec) -> Iterator[tupl
         return
     modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
     for module in modules:
-        top = module.split(".")[0]
-        if top in FORBIDDEN_IMPORTS:
-            yield node.lineno, f"import of {module}: it {FORBIDDEN_IMPORTS[top]}"
-        elif top == Path(task.path).stem:
+        refused = _forbidden_import(module)
+        if refused:
+            yield node.lineno, f"import of {module}: it {FORBIDDEN_IMPORTS[refused]}"
+        elif module.split(".")[0] == Path(task.path).stem:
             yield node.lineno, f"import of {module}: this is the task's own file with the reference"
     if isinstance(node, ast.ImportFrom):
         for alias in node.names:
@@ -107,6 +126,14 @@ def _imports(node: ast.Import | ast.ImportFrom, task: TaskSpec) -> Iterator[tupl
             reason = _reason(full)
             if reason:
                 yield node.lineno, f"{full} {reason}"
+            elif full in FORBIDDEN_IMPORTS:
+                yield node.lineno, f"import of {full}: it {FORBIDDEN_IMPORTS[full]}"
+
+
+def _forbidden_import(module: str) -> str:
+    """The entry of FORBIDDEN_IMPORTS that `module` is, or is below; "" for none."""
+    parts = module.split(".")
+    return next((name for end in range(1, len(parts) + 1) if (name := ".".join(parts[:end])) in FORBIDDEN_IMPORTS), "")
 
 
 def _calls(node: ast.Call, names: dict[str, str]) -> Iterator[tuple[int, str]]:
@@ -136,7 +163,9 @@ def _patches(node: ast.Assign | ast.AugAssign | ast.Delete, names: dict[str, str
     """`torch.cuda.synchronize = ...` and the like; settings below `torch.backends` are a task's policy, not the solution's."""
     targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets
     for target in targets:
-        if isinstance(target, ast.Attribute) and _patch_target(target.value, names):
+        if isinstance(target, ast.Attribute) and target.attr == "__class__":
+            yield node.lineno, "assignment to __class__ turns an object into another"
+        elif isinstance(target, ast.Attribute) and _patch_target(target.value, names):
             yield node.lineno, f"assignment to {_dotted(target, names)} changes a library that the evaluator uses"
 
 
@@ -150,8 +179,11 @@ def _patch_target(node: ast.expr, names: dict[str, str]) -> bool:
 
 
 def _inheritance(node: ast.ClassDef, names: dict[str, str]) -> Iterator[tuple[int, str]]:
-    if any(_dotted(base, names).split(".")[-1] == "Model" for base in node.bases):
-        yield node.lineno, f"class {node.name} inherits the reference class Model"
+    for name in (_dotted(base, names) for base in node.bases):
+        if name.split(".")[-1] == "Model":
+            yield node.lineno, f"class {node.name} inherits the reference class Model"
+        elif name in LAZY_BASES:
+            yield node.lineno, f"class {node.name} inherits {name}: an output must be a plain array, computed when the call returns"
 
 
 def _reference_file(node: ast.Constant, task: TaskSpec) -> Iterator[tuple[int, str]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -16,6 +18,7 @@ from evaluator.failures import Cheated, WrongForm, failure_of
 from evaluator.integrity import Integrity
 from evaluator.late_stream import called_late
 from evaluator.solutions import How, Solution, load_solution
+from evaluator.torch_watch import OperatorLog
 from evaluator.trees import Leaf, WireError, leaves
 from evaluator.types import Frozen, Request
 
@@ -38,6 +41,7 @@ class Host:
         """Every module compiled so far; it grows."""
         self.solution: Solution | None = None
         self.integrity = Integrity()
+        self.operators = OperatorLog(request.solution)
         self._reported = 0
         self._compiled = 0
         self._sizes: set[int] = set()
@@ -105,7 +109,8 @@ class Host:
         else:
             self._spoil_free_memory(solution, 0xFF if conditions.fresh_byte is None else conditions.fresh_byte)
         launched = self._launched()
-        result = solution.taken(called_late(solution)) if conditions.late_stream else solution.call()
+        with self.operators.watching() if self.session is None else nullcontext():
+            result = solution.taken(called_late(solution)) if conditions.late_stream else solution.call()
         if conditions.watched:
             self._check_integrity()
         self._sizes |= {leaf.values.nbytes for _, leaf in leaves(result, "")}
@@ -164,7 +169,7 @@ class Host:
         compiled = self.compiled[self._compiled:]
         self._compiled += len(compiled)
         modules, cubins = _modules(compiled)
-        fresh, calls = [], []
+        fresh, calls = [], self.operators.calls
         if self.session is not None:
             fresh = self.session.findings[self._reported:]
             self._reported += len(fresh)
@@ -218,6 +223,7 @@ def _prepare(request: Request, stage: Literal["verify", "profile"]) -> tuple[Any
             import torch
 
             torch.cuda.init()
+        importlib.import_module("evaluator.timing")  # before the solution: what it measures with is watched too
         return None, watch(cupy, request.device.arch, resources=stage == "verify")
     from evaluator.simulator import standin
 

@@ -24,12 +24,27 @@ CATEGORIES = {
     "indexing": "gather scatter scatter_add index_select index_add take take_along_dim embedding embedding_bag where masked_fill "
                 "masked_select cat concat concatenate stack hstack vstack repeat tile roll flip pad sort argsort topk nonzero "
                 "unique tril triu getitem setitem",
+    "host": "cpu numpy tolist asnumpy get",
     "random": "dropout dropout1d dropout2d dropout3d bernoulli multinomial alpha_dropout feature_dropout",
 }
 """Category -> operators. Every other operator (`add`, `relu`, `exp`, ...) is allowed by its own name only, or by `all`."""
 ALL = "all"
 MEMBERS = {category: frozenset(names.split()) for category, names in CATEGORIES.items()}
 NAME = re.compile(r"[a-z][a-z0-9_]*")
+HARMLESS_KERNEL = re.compile(
+    r"cupy_(copy|fill|full|arange|eye|random)|FillFunctor|direct_copy|copy_kernel|CatArrayBatchedCopy|distribution_|"
+    r"random_from_to|LoadWithCast", re.IGNORECASE)
+KERNELS = tuple((operator, re.compile(pattern, re.IGNORECASE)) for operator, pattern in {
+    "attention": r"flash_|fmha|attention",
+    "conv": r"conv|implicit|wgrad|dgrad|winograd|im2col|nchw|nhwc",
+    "matmul": r"gemm|gemv|cutlass|cublas|xmma|splitK|dot_kernel|nvjet",
+    "norm": r"batch_norm|layer_norm|group_norm|bn_fw|RowwiseMoments|Normalization",
+    "pool": r"pool",
+    "softmax": r"softmax",
+    "rnn": r"lstm|gru|rnn",
+    "reduction": r"reduce|cupy_(sum|prod|max|min|amax|amin|any|all|argm|nansum)|cub_",
+}.items())
+"""What a library's kernel computes, told from its name; the first that fits."""
 REFLECTED = re.compile(r"__[ri]?(matmul|add|sub|mul|truediv|floordiv|div|mod|pow|and|or|xor|lshift|rshift)__")
 
 
@@ -50,6 +65,24 @@ def flag(operator: str) -> str:
     """The shortest entry of `allow_library` that lets `operator` stay: its category, else its own name."""
     name = plain(operator)
     return next((category for category, members in MEMBERS.items() if name in members), name)
+
+
+def kernel_operator(kernel: str) -> str:
+    """The operator, or category, that a library's kernel computes; "" for copies, fills and random numbers.
+
+    Kernel names as CUPTI gives them, of CuPy, torch, cuBLAS, cuDNN and CUTLASS. What no pattern knows is its own operator.
+    """
+    if HARMLESS_KERNEL.search(kernel):
+        return ""
+    return next((operator for operator, pattern in KERNELS if pattern.search(kernel)), kernel)
+
+
+def kernel_is_allowed(kernel: str, allowed: Iterable[str]) -> bool:
+    """Whether a library's kernel computes nothing, or what an allowed operator needs."""
+    operator, entries = kernel_operator(kernel), set(allowed)
+    if not operator or entries & {ALL, operator}:
+        return True
+    return bool(entries & MEMBERS.get(operator, frozenset())) or any(entry in kernel.lower() for entry in entries)
 
 
 def unknown_entry(entry: str) -> str:

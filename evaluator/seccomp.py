@@ -53,6 +53,9 @@ ALLOW, FAIL = 0x7FFF0000, 0x00050000
 NUMBER, ARCH, ARGUMENT0, ARGUMENT2 = 0, 4, 16, 32
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER, PR_SET_NO_NEW_PRIVS = 22, 2, 38
 SET_MODE_FILTER, ALL_THREADS = 1, 1
+PR_SET_DUMPABLE = 4
+CAPSET = {"x86_64": 126, "aarch64": 91}
+CAPABILITY_VERSION_3 = 0x20080522
 
 
 def filter_program(machine: str, pid: int) -> bytes:
@@ -103,3 +106,17 @@ def install() -> bool:
     if libc.syscall(SECCOMP[machine], SET_MODE_FILTER, ALL_THREADS, ctypes.byref(program)) == 0:
         return True
     return bool(libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0) == 0)
+
+
+def drop_capabilities() -> None:
+    """Gives up root's powers for this thread (as root, without bubblewrap): to read other processes' memory, above all."""
+    machine = platform.machine()
+    if platform.system() == "Linux" and machine in CAPSET:
+        header, none = struct.pack("<Ii", CAPABILITY_VERSION_3, 0), bytes(24)
+        ctypes.CDLL(None, use_errno=True).syscall(CAPSET[machine], header, none)
+
+
+def hide_memory() -> None:
+    """Closes `/proc/<this process>/mem` to every process without root's powers, children included."""
+    if platform.system() == "Linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)

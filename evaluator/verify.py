@@ -19,14 +19,14 @@ from evaluator.comparison import Verdict, compare
 from evaluator.compile import Compiled
 from evaluator.failures import LOG_CHARACTERS, Failure, rejection, summary
 from evaluator.inputs import DISTRIBUTIONS, TASK, Case
-from evaluator.library import flag, is_allowed
+from evaluator.library import ALL, flag, is_allowed, kernel_is_allowed, kernel_operator
 from evaluator.oracle import Oracle, Problem, Unjudgeable
 from evaluator.precision import Precision
 from evaluator.resources import kernel_resources
 from evaluator.runner import Ended, Runner
 from evaluator.solutions import How
 from evaluator.trees import Leaf, leaves
-from evaluator.types import Finding, KernelResources, Status, TaskSpec
+from evaluator.types import Finding, KernelResources, LaunchRecord, Status, TaskSpec
 
 MORE_SIZES_DISTRIBUTIONS = 2
 """Beside `normal`, how many distributions the second and later check sizes get (in turns); the first gets all."""
@@ -243,6 +243,18 @@ def _distributions(names: list[str], position: int) -> list[str]:
 def library_findings(calls: Sequence[Sequence[Any]], task: TaskSpec, solution: str) -> list[Finding]:
     """Of (operator, line, count): a warning for what the task lets stay, an error for everything else."""
     return [_library_finding(str(name), line, int(count), task, solution) for name, line, count in calls]
+
+
+def foreign_findings(launches: Sequence[LaunchRecord], task: TaskSpec) -> list[Finding]:
+    """Of the recorded launches: an error for every library's kernel that computes what the task does not let stay."""
+    foreign = dict.fromkeys(launch.kernel for launch in launches if launch.library)
+    refused = [kernel for kernel in foreign if not kernel_is_allowed(kernel, task.allow_library)]
+    return [
+        Finding(kind="library_call", kernel=kernel, message=(
+            f"a call runs {kernel[:160]}, a library's kernel; compute this in a kernel of the solution, or let it stay with "
+            f"--allow-library {kernel_operator(kernel) if kernel_operator(kernel) != kernel else ALL}"))
+        for kernel in refused
+    ]
 
 
 def _library_finding(name: str, line: int | None, count: int, task: TaskSpec, solution: str) -> Finding:

@@ -154,7 +154,7 @@ class _Evaluation:
             self.unavailable |= profile_cuda.not_worth(self.request)
             return {}
         kernels = [kernel.kernel for kernel in self.record.resources(False)]
-        with profile_cuda.Profilers(self.request, kernels, self.deadline) as profilers, ThreadPoolExecutor(1) as thread:
+        with ThreadPoolExecutor(1) as thread, profile_cuda.Profilers(self.request, kernels, self.deadline) as profilers:
             ready = thread.submit(profilers.warm_up)
             self._sanitize(oracle)
             with self._stage("launches"):

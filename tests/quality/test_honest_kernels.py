@@ -188,8 +188,12 @@ def test_kernelbench_model_that_stays_in_torch_is_told_so(bench):
     """
     task = bench.kernelbench(PROBLEM, [{"rows": 3, "cols": 5}])
     evaluation = bench.evaluate(task, solution)
-    assert evaluation.status is Status.PASSED, evaluation.message
+    assert evaluation.status is Status.REJECTED, evaluation.message
     assert {f.kind for f in evaluation.findings} == {"library_call"}
+    allowed = task.model_copy(update={"allow_library": ("pow", "reduction", "add", "rsqrt", "mul")})
+    evaluation = bench.evaluate(allowed, solution)
+    assert evaluation.status is Status.PASSED, evaluation.message
+    assert {f.severity for f in evaluation.findings} == {"warning"}
     assert all(f.line in (10, 11) for f in evaluation.findings)
 
 

@@ -91,6 +91,7 @@ class ndarray:
 
     def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> np.ndarray[Any, Any]:
         """A copy as a NumPy array."""
+        session().record_library_call("cupy.get")
         if out is None:
             return np.array(self._host, order=order)  # type: ignore[call-overload,no-any-return]
         out[...] = self._host

@@ -119,6 +119,8 @@ def _call(torch: Any, func: Callable[..., Any], args: tuple[Any, ...], kwargs: d
         return _from_array(torch, name, args[0], _on_cpu(torch, kwargs))
     if name == "data_ptr":
         lend_storage(args[0])
+    elif name == "to" and "cpu" in map(str, (*args[1:], *kwargs.values())):
+        session().record_library_call("torch.cpu")
     elif computes(name):
         session().record_library_call(f"torch.{name}")
     if name == "to":

@@ -15,8 +15,8 @@ ALLOCATION = """empty empty_like empty_strided empty_permuted new_empty new_empt
     ones_like new_ones full full_like new_full new_tensor tensor as_tensor asarray from_numpy from_dlpack frombuffer
     scalar_tensor arange linspace eye zero_ fill_ clone copy_ contiguous rand randn randint randperm rand_like randn_like
     randint_like uniform_ normal_ trunc_normal_ kaiming_uniform_ kaiming_normal_ xavier_uniform_ xavier_normal_ constant_
-    orthogonal_ ones_ zeros_ eye_ dirac_ resize_ resize_as_ manual_seed data_ptr untyped_storage storage numpy tolist item
-    cuda cpu to type type_as float double half bfloat16 int long short char byte bool pin_memory record_stream
+    orthogonal_ ones_ zeros_ eye_ dirac_ resize_ resize_as_ manual_seed data_ptr untyped_storage storage item
+    cuda to type type_as float double half bfloat16 int long short char byte bool pin_memory record_stream
     share_memory_ register_hook backward retain_grad"""
 QUESTIONS = """size shape stride dim ndim ndimension numel nelement element_size storage_offset device dtype layout get_device
     has_names names broadcast_shapes result_type promote_types can_cast allclose equal get_default_dtype finfo iinfo typename

@@ -117,14 +117,20 @@ def test_flood_of_output_does_not_reach_the_answer(attack):
     assert evaluation.compile_log.count("PASSED") == 0
 
 
-def test_large_file_is_cut_off(attack):
-    evaluation = attack("""
-with pathlib.Path(host.environ["HOME"], "big").open("wb") as file:
-    while True:
-        file.write(bytes(1 << 20))
-""")
+@pytest.mark.parametrize("act", ["open('wb')", "unlink()", "rename('/tmp/other')", "mkdir()", "chmod(0o777)"])
+def test_no_file_is_made_changed_or_removed(attack, either_sandbox, act):
+    name = "solution.py" if "open" not in act and "mkdir" not in act else "new"
+    evaluation = attack(f"pathlib.Path(__file__).with_name({name!r}).{act}")
     assert evaluation.status is Status.RUNTIME_ERROR
-    assert "File too large" in evaluation.message
+    assert "PermissionError" in evaluation.message
+
+
+def test_a_file_that_is_there_is_not_overwritten(attack, either_sandbox):
+    evaluation = attack("""
+file = host.open(__file__, host.O_WRONLY)
+host.write(file, b"x")
+""")
+    assert evaluation.status is Status.REJECTED or "OSError" in evaluation.message, evaluation.message
 
 
 def test_memory_is_bounded(attack):
@@ -148,12 +154,11 @@ def test_environment_holds_no_secrets(attack, monkeypatch):
     assert "'HOME'" in evaluation.message
 
 
-@pytest.mark.skipif(not bubblewrap(), reason="needs bubblewrap")
-def test_files_beside_the_task_are_out_of_reach(attack, bench):
+def test_files_beside_the_task_are_out_of_reach(attack, bench, either_sandbox):
     target = bench.folder / "task" / "planted"
     evaluation = attack(f"pathlib.Path({str(target)!r}).touch()")
     assert evaluation.status is Status.RUNTIME_ERROR
-    assert "Read-only file system" in evaluation.message
+    assert "PermissionError" in evaluation.message
     assert not target.exists()
 
 

@@ -1,0 +1,5 @@
+"""CuPy's own operators."""
+
+
+def run(x):
+    return 2 * x + 1

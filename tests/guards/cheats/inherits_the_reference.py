@@ -1,0 +1,7 @@
+"""The reference once more."""
+
+from linear import Model
+
+
+class ModelNew(Model):
+    pass
