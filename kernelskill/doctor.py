@@ -158,7 +158,7 @@ def _measuring_tools() -> Iterator[Check]:
         "" if passed else f": {tried.message[:300]}"), disables="--device cuda")
     yield _tried(ncu, tool_state(tried, "ncu"))
     yield _tried(sanitizer, tool_state(tried, "compute-sanitizer"))
-    cupti = Check("CUPTI", "ok", "through torch's profiler", disables="times of single kernels and gaps between them",
+    cupti = Check("CUPTI", "ok", "through torch's profiler, or nsys", disables="times of single kernels and gaps between them",
                   install="pip install 'kernelskill[torch]'")
     yield _tried(cupti, tool_state(tried, "cupti"))
 
