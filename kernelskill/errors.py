@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,3 +84,15 @@ class AwaitingAnswer(KernelSkillError):
 
 class AnswerError(KernelSkillError):
     """What was handed in cannot be taken as a solution; the request stays open."""
+
+
+def did_you_mean(word: str, known: Iterable[str], most: int = 3) -> str:
+    """`did you mean 'rows' or 'cols'?` for the nearest known words; empty when none is near."""
+    near = difflib.get_close_matches(word, sorted(known), n=most, cutoff=0.6)
+    return f"did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
+def near_or_all(word: str, known: Iterable[str]) -> str:
+    """The nearest known word, else the list of what exists; empty when nothing exists."""
+    known = sorted(known)
+    return did_you_mean(word, known, most=1) or (f"known: {', '.join(known)}" if known else "")

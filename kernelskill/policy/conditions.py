@@ -11,7 +11,7 @@ from typing import Literal as OneOf
 
 from kernelskill.model import Value
 from kernelskill.policy.schema import All, Any_, Condition, FactName, None_, Test, is_number
-from kernelskill.policy.yamlsource import Keys
+from kernelskill.yamlsource import Keys
 
 Verdict = OneOf["holds", "fails", "unknown"]
 COMPARE: Mapping[str, Callable[[Value, Value], bool]] = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from kernelskill.issues import Issue
 from kernelskill.policy import lint_logic, lint_words
-from kernelskill.policy.issues import Issue
 from kernelskill.policy.lint_cases import TestedRules
 from kernelskill.policy.rulebook import RuleBook
 from kernelskill.policy.validator import Validator

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from kernelskill.errors import Location
-from kernelskill.policy.issues import Issue, did_you_mean
+from kernelskill.errors import Location, did_you_mean
+from kernelskill.issues import Issue
 from kernelskill.policy.rulebook import LoadedRule
 from kernelskill.policy.testfile import LoadedCase, names_rule, read_cases, test_path
 from kernelskill.policy.validator import Validator

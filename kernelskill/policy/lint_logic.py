@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kernelskill.errors import RuleError
+from kernelskill.issues import Issue
 from kernelskill.policy.compile import MAX_CONJUNCTIONS, Variant, strata
 from kernelskill.policy.conditions import Conjunction, Literal, normal_form, parts, phrase, size
 from kernelskill.policy.implication import contradict, form_implies, implies
-from kernelskill.policy.issues import Issue
 from kernelskill.policy.rulebook import LoadedRule
 from kernelskill.policy.schema import Any_, Condition, None_, Prefer, Test
 from kernelskill.policy.validator import Validator
-from kernelskill.policy.yamlsource import Keys
+from kernelskill.yamlsource import Keys
 
 Held = list[tuple[Literal, str]]
 """What is known to hold at a place of a condition, and its words."""

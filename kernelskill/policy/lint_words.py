@@ -6,10 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from kernelskill.errors import did_you_mean
+from kernelskill.issues import Issue
 from kernelskill.policy.conditions import kind_of, show, tests
 from kernelskill.policy.deciding import PLACEHOLDER
 from kernelskill.policy.gain import FormulaError, formula_facts
-from kernelskill.policy.issues import Issue, did_you_mean
 from kernelskill.policy.rulebook import LoadedRule
 from kernelskill.policy.schema import Derive, FactName, GainFormula, Propose, Scalar, Test, named_methods
 from kernelskill.policy.validator import Validator

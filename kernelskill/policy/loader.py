@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from kernelskill.errors import Location, RuleError
-from kernelskill.policy import documentcache
+from kernelskill import documentcache
+from kernelskill.errors import Location, RuleError, did_you_mean
+from kernelskill.issues import Issue, keys_of, schema_issues
 from kernelskill.policy.compile import build_program, durable_rules
 from kernelskill.policy.conditions import tests
-from kernelskill.policy.issues import Issue, did_you_mean, schema_issues
 from kernelskill.policy.lint import lint
 from kernelskill.policy.rulebook import LoadedRule, RuleBook, in_order
-from kernelskill.policy.schema import Rule, named_methods
-from kernelskill.policy.yamlsource import Document, Keys, read_document
+from kernelskill.policy.schema import Rule, RuleModel, named_methods
 from kernelskill.vocabulary import PER_METHOD
+from kernelskill.yamlsource import Document, Keys, read_document
 
 
 @dataclass
@@ -51,7 +49,7 @@ def load_rules(folders: Sequence[Path], methods: Collection[str]) -> RuleBook:
     """
     reading = _read(folders, methods)
     book = reading.book()
-    proof = documentcache.entry(f"no issues: {_code_digest()} {book.digest}")
+    proof = documentcache.entry(f"no issues: {documentcache.code_digest(*_code())} {book.digest}")
     if not reading.issues and documentcache.fetch(proof) is not None:
         return book
     book, issues = _checked(reading, with_tests=False)
@@ -83,12 +81,10 @@ def _checked(reading: _Reading, *, with_tests: bool) -> tuple[RuleBook, list[Iss
     return RuleBook(book.rules, book.methods, warnings), issues
 
 
-@lru_cache(maxsize=1)
-def _code_digest() -> str:
-    """Digest of the code that judges rules: what it found before counts only while it is the same."""
+def _code() -> list[Path]:
+    """Files of the code that judges rules."""
     folder = Path(__file__).parent
-    files = [*sorted(folder.glob("*.py")), folder.parent / "vocabulary.py"]
-    return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
+    return [*sorted(folder.glob("*.py")), *(folder.parent / f"{name}.py" for name in ("vocabulary", "issues", "yamlsource"))]
 
 
 def _read(folders: Sequence[Path], methods: Collection[str]) -> _Reading:
@@ -158,7 +154,7 @@ def _read_rule(document: Document, where: Keys, raw: Any, here: dict[str, Locati
     try:
         rule = Rule.model_validate(raw)
     except ValidationError as error:
-        reading.issues += schema_issues(error, document, where, raw)
+        reading.issues += schema_issues(error, document, where, raw, keys_of(RuleModel))
         reading.assumed |= _derived_by(raw, reading.methods)
         return
     place = document.at((*where, "id"))

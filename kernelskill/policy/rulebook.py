@@ -11,7 +11,7 @@ from typing import Any
 
 from kernelskill.errors import Location
 from kernelskill.policy.schema import Derive, Propose, Rule
-from kernelskill.policy.yamlsource import Document, Keys
+from kernelskill.yamlsource import Document, Keys
 
 MEANING = ("when", "then", "priority", "because", "source", "status")
 """Keys of a rule that enter the digest: everything a decision shows or depends on."""

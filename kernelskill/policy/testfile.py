@@ -8,9 +8,9 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from kernelskill.errors import Location
-from kernelskill.policy.issues import Issue, schema_issues
+from kernelskill.issues import Issue, keys_of, schema_issues
 from kernelskill.policy.schema import RuleModel, Scalar
-from kernelskill.policy.yamlsource import Document, read_document
+from kernelskill.yamlsource import Document, read_document
 
 
 class Case(RuleModel):
@@ -69,5 +69,5 @@ def read_cases(path: Path) -> tuple[list[LoadedCase], list[Issue]]:
     try:
         cases = CaseFile.model_validate(document.data).cases
     except ValidationError as error:
-        return [], list(schema_issues(error, document, (), document.data))
+        return [], list(schema_issues(error, document, (), document.data, keys_of(RuleModel)))
     return [LoadedCase(case, document.at(("cases", i, "name")), document, i) for i, case in enumerate(cases)], []

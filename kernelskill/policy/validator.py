@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import ClassVar
 
-from kernelskill.policy.issues import Issue, Severity
+from kernelskill.issues import Issue, Severity
 from kernelskill.policy.rulebook import LoadedRule, RuleBook
 
 

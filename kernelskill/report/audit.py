@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernelskill.errors import KernelSkillError, RunError
+from kernelskill.errors import KernelSkillError, RunError, did_you_mean
 from kernelskill.memory.run import Run
 from kernelskill.methods import load_methods
 from kernelskill.model import Decision
 from kernelskill.paths import methods_folder, rules_folder
 from kernelskill.policy import Policy, RuleBook, load_rules, nearest, replay, why, why_not
 from kernelskill.policy.explain import Depth
-from kernelskill.policy.issues import did_you_mean
 
 Recorded = tuple[int, str, Decision]
 

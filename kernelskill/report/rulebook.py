@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernelskill.errors import Location, RuleError
+from kernelskill.errors import Location, RuleError, did_you_mean
+from kernelskill.issues import Issue
 from kernelskill.methods import load_methods
 from kernelskill.paths import methods_folder, rules_folder
 from kernelskill.policy import RuleBook, check_rules, load_rules, run_rule_tests
-from kernelskill.policy.issues import Issue, did_you_mean
 from kernelskill.policy.rulebook import LoadedRule
 from kernelskill.policy.ruletest import Coverage, RuleTestResult, coverage
 

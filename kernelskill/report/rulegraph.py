@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kernelskill.errors import RuleError
+from kernelskill.errors import RuleError, did_you_mean
 from kernelskill.policy import RuleBook
 from kernelskill.policy.conditions import phrase, tests
-from kernelskill.policy.issues import did_you_mean
 from kernelskill.policy.rulebook import LoadedRule
 from kernelskill.policy.schema import Action, Derive, FactName, Stop, named_methods
 from kernelskill.report.rulebook import book_of

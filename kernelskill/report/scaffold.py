@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import kernelskill
-from kernelskill.errors import KernelSkillError, Location, RuleError
+from kernelskill.errors import KernelSkillError, Location, RuleError, did_you_mean
 from kernelskill.paths import rules_folder
-from kernelskill.policy.issues import did_you_mean
 from kernelskill.policy.schema import RULE_ID
 from kernelskill.report.rulebook import book_of, method_ids
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernelskill.errors import DecisionError, KernelSkillError, RuleError
+from kernelskill.errors import DecisionError, KernelSkillError, RuleError, did_you_mean
 from kernelskill.model import Decision, Value
 from kernelskill.policy import Policy, RuleBook, what_if
-from kernelskill.policy.issues import did_you_mean
 from kernelskill.report.audit import Selection, rule_book
 from kernelskill.vocabulary import VOCABULARY, FactSpec, lookup
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernelskill.errors import Location, TaskError
-from kernelskill.tasks.expressions import Expression, ExpressionError, did_you_mean, parse
+from kernelskill.errors import Location, TaskError, near_or_all
+from kernelskill.tasks.expressions import Expression, ExpressionError, parse
 from kernelskill.tasks.toml_positions import KeyPath, key_lines
 
 if sys.version_info >= (3, 11):
@@ -87,7 +87,7 @@ class Table:
         """Refuse keys that nothing reads."""
         for key in self.values:
             if key not in allowed:
-                raise self.error(f"unknown key '{self.spell(key)}'", key, hint=did_you_mean(key, allowed))
+                raise self.error(f"unknown key '{self.spell(key)}'", key, hint=near_or_all(key, allowed))
 
     def has(self, key: str) -> bool:
         """Whether the table holds the key."""

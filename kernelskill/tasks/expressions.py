@@ -6,9 +6,10 @@ An expression is parsed, never executed: only integers, known names, `+ - * // %
 from __future__ import annotations
 
 import ast
-import difflib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+
+from kernelskill.errors import near_or_all
 
 MAX_LENGTH = 500
 FUNCTIONS: dict[str, Callable[..., int]] = {"min": min, "max": max, "ceil_div": lambda a, b: -(-a // b)}
@@ -27,14 +28,6 @@ class ExpressionError(ValueError):
     def __init__(self, message: str, hint: str = "") -> None:
         self.message, self.hint = message, hint
         super().__init__(message)
-
-
-def did_you_mean(word: str, known: Collection[str]) -> str:
-    """`did you mean 'rows'?` for a near miss, else the list of what exists; "" when nothing exists."""
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    if near:
-        return f"did you mean '{near[0]}'?"
-    return f"known: {', '.join(sorted(known))}" if known else ""
 
 
 @dataclass(frozen=True)
@@ -78,7 +71,7 @@ def _check(node: ast.expr, source: str, known: Collection[str]) -> None:
             return
         case ast.Name(id=name):
             if name not in known:
-                raise ExpressionError(f"'{source}' uses unknown name '{name}'", did_you_mean(name, known))
+                raise ExpressionError(f"'{source}' uses unknown name '{name}'", near_or_all(name, known))
         case ast.BinOp(left=left, op=operator, right=right) if type(operator) in OPERATORS:
             _check(left, source, known)
             _check(right, source, known)
@@ -95,7 +88,7 @@ def _check(node: ast.expr, source: str, known: Collection[str]) -> None:
 
 def _check_call(name: str, args: list[ast.expr], source: str) -> None:
     if name not in FUNCTIONS:
-        raise ExpressionError(f"'{source}' calls unknown function '{name}'", did_you_mean(name, FUNCTIONS))
+        raise ExpressionError(f"'{source}' calls unknown function '{name}'", near_or_all(name, FUNCTIONS))
     if len(args) != 2 and (name == "ceil_div" or len(args) < 2):
         raise ExpressionError(f"'{source}': {name} takes two values, got {len(args)}")
 

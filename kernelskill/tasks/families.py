@@ -6,8 +6,8 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
+from kernelskill.errors import near_or_all
 from kernelskill.tasks.document import Table
-from kernelskill.tasks.expressions import did_you_mean
 
 ROW_OPERATIONS = ("sum", "mean", "max", "min", "softmax", "log_softmax", "layer_norm", "rms_norm", "l2_norm")
 ELEMENTWISE_FUNCTIONS = {"gelu": 1, "gelu_tanh": 1, "relu": 1, "sigmoid": 1, "tanh": 1, "silu": 1, "exp": 1, "log": 1,
@@ -38,7 +38,7 @@ def check_family(root: Table, sizes: Mapping[str, int], inputs: tuple[str, ...])
                 raise root.error(f"'{root.spell(key)}' without '{root.spell('family')}'", key, hint=f"families: {_listed()}")
         return "", "", {}
     if family not in FAMILIES:
-        raise root.error(f"unknown family '{family}'", "family", hint=did_you_mean(family, FAMILIES))
+        raise root.error(f"unknown family '{family}'", "family", hint=near_or_all(family, FAMILIES))
     operation = root.text("operation", "" if family in ("transpose", "matmul") else None, example=_operation_example(family))
     arguments = root.table("arguments", example=f"family {family} needs {', '.join(sorted(FAMILIES[family][0]))}")
     required, optional = FAMILIES[family]
@@ -64,7 +64,7 @@ def _operation_example(family: str) -> str:
 def _check_named(root: Table, arguments: Table, family: str, operation: str, sizes: Mapping[str, int],
                  inputs: tuple[str, ...]) -> None:
     if family == "row_reduction" and operation not in ROW_OPERATIONS:
-        raise root.error(f"unknown row reduction '{operation}'", "operation", hint=did_you_mean(operation, ROW_OPERATIONS))
+        raise root.error(f"unknown row reduction '{operation}'", "operation", hint=near_or_all(operation, ROW_OPERATIONS))
     if family in ("transpose", "matmul") and operation not in ("", family):
         raise root.error(f"family {family} has no operation '{operation}'", "operation", hint="leave operation out")
     for key in _DIMENSIONS[family]:
@@ -80,7 +80,7 @@ def _check_named(root: Table, arguments: Table, family: str, operation: str, siz
 
 def _check_input(table: Table, name: str, inputs: tuple[str, ...], *keys: str) -> None:
     if name not in inputs:
-        raise table.wrong(f"'{name}' is not an input of the reference", *keys, hint=did_you_mean(name, inputs))
+        raise table.wrong(f"'{name}' is not an input of the reference", *keys, hint=near_or_all(name, inputs))
 
 
 def _check_elementwise(root: Table, arguments: Table, operation: str, sizes: Mapping[str, int],
@@ -112,12 +112,12 @@ def _check_operation_node(table: Table, node: ast.expr, names: set[str], key: st
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
             takes = ELEMENTWISE_FUNCTIONS.get(name)
             if takes is None:
-                raise table.wrong(f"unknown function '{name}'", key, hint=did_you_mean(name, ELEMENTWISE_FUNCTIONS))
+                raise table.wrong(f"unknown function '{name}'", key, hint=near_or_all(name, ELEMENTWISE_FUNCTIONS))
             if len(args) != takes:
                 raise table.wrong(f"{name} takes {takes} values, got {len(args)}", key)
         case ast.Name(id=name):
             if name not in names:
-                raise table.wrong(f"'{name}' is not one of its inputs", key, hint=did_you_mean(name, names))
+                raise table.wrong(f"'{name}' is not one of its inputs", key, hint=near_or_all(name, names))
         case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div()) | ast.UnaryOp(op=ast.USub()):
             pass
         case ast.Compare(ops=[ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()]):

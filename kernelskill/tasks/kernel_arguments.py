@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kernelskill.errors import near_or_all
 from kernelskill.tasks.cuda_text import CudaFunction, CudaParameter
 from kernelskill.tasks.document import Table
-from kernelskill.tasks.expressions import Expression, did_you_mean
+from kernelskill.tasks.expressions import Expression
 
 SCALARS = {
     "bool": "bool_", "char": "int8", "unsigned char": "uint8", "short": "int16", "unsigned short": "uint16",
@@ -72,7 +73,7 @@ class ArgumentReader:
             return self._array(value, parameter)
         if parameter.is_pointer:
             raise self.table.wrong(f"{value!r} is not an input or output, but parameter '{parameter.name}' is a pointer",
-                                   "args", hint=did_you_mean(str(value), [*self.inputs, *self.arrays]))
+                                   "args", hint=near_or_all(str(value), [*self.inputs, *self.arrays]))
         return self._scalar(value, parameter)
 
     def _array(self, name: str, parameter: CudaParameter) -> str:
@@ -97,7 +98,7 @@ class ArgumentReader:
         sizes = self.problems[0]
         if isinstance(value, str) and value.isidentifier() and value not in sizes:
             raise self.table.wrong(f"'{value}' is not an input, output or size", "args",
-                                   hint=did_you_mean(value, [*self.inputs, *self.arrays, *sizes]))
+                                   hint=near_or_all(value, [*self.inputs, *self.arrays, *sizes]))
         expression = self.table.expression(value, sizes, "args")
         largest = max(self.table.evaluate(expression, s, "args") for s in self.problems)
         if largest >= _LARGEST.get(dtype, 2**63):

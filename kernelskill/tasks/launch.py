@@ -8,10 +8,10 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from kernelskill.errors import Location, TaskError
+from kernelskill.errors import Location, TaskError, near_or_all
 from kernelskill.tasks.cuda_text import CudaText
 from kernelskill.tasks.document import Table, read_text
-from kernelskill.tasks.expressions import Expression, did_you_mean
+from kernelskill.tasks.expressions import Expression
 from kernelskill.tasks.kernel_arguments import ArgumentReader, Array, Scalar
 
 DTYPES = ("float32", "float16", "float64", "int32", "int64", "uint32", "uint8", "int8", "bool")
@@ -115,7 +115,7 @@ def _arrays(table: Table, key: str, context: StartContext, *, is_output: bool) -
         entry.only("shape", "dtype")
         dtype = entry.text("dtype", "float32")
         if dtype not in DTYPES:
-            raise entry.wrong(f"unknown dtype '{dtype}'", "dtype", hint=did_you_mean(dtype, DTYPES))
+            raise entry.wrong(f"unknown dtype '{dtype}'", "dtype", hint=near_or_all(dtype, DTYPES))
         shape = entry.items("shape", example='shape = ["rows", "cols"]') if entry.values.get("shape") != [] else []
         arrays.append(Array(name, tuple(entry.expression(d, context.sizes, "shape") for d in shape), dtype, is_output))
     return tuple(arrays)
@@ -147,7 +147,7 @@ def _launch(table: Table, cuda: CudaText, cuda_path: Path, context: StartContext
 def _no_kernel(table: Table, kernel: str, cuda_path: Path, found: list[str]) -> TaskError:
     if not found:
         return TaskError("holds no __global__ function", location=Location(cuda_path))
-    near = did_you_mean(kernel, found)
+    near = near_or_all(kernel, found)
     return table.wrong(f"no kernel '{kernel}' in {cuda_path.name}; it has {', '.join(found)}", "kernel",
                        hint=near if near.startswith("did") else "")
 

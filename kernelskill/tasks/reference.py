@@ -6,8 +6,7 @@ import ast
 from collections.abc import Collection
 from pathlib import Path
 
-from kernelskill.errors import Location, TaskError
-from kernelskill.tasks.expressions import did_you_mean
+from kernelskill.errors import Location, TaskError, near_or_all
 
 
 def reference_inputs(path: Path, module: ast.Module, sizes: Collection[str]) -> tuple[str, ...]:
@@ -26,11 +25,11 @@ def reference_inputs(path: Path, module: ast.Module, sizes: Collection[str]) -> 
     for name, line in returned.items():
         if name not in parameters:
             raise TaskError(f"make_inputs returns '{name}', which reference does not take", location=Location(path, line),
-                            hint=did_you_mean(name, parameters))
+                            hint=near_or_all(name, parameters))
     for name in parameters:
         if name not in returned:
             raise TaskError(f"reference takes '{name}', which make_inputs does not return",
-                            location=Location(path, reference.lineno), hint=did_you_mean(name, returned))
+                            location=Location(path, reference.lineno), hint=near_or_all(name, returned))
     return tuple(returned)
 
 
@@ -39,7 +38,7 @@ def find_function(path: Path, module: ast.Module, name: str, example: str) -> as
     functions = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
     if name in functions:
         return functions[name]
-    near = did_you_mean(name, functions)
+    near = near_or_all(name, functions)
     raise TaskError(f"no function '{name}'", location=Location(path), hint=near if near.startswith("did") else f"add {example}")
 
 
@@ -56,7 +55,7 @@ def _check_make_inputs(path: Path, function: ast.FunctionDef, sizes: Collection[
     for name in required:
         if name not in sizes:
             raise TaskError(f"make_inputs takes '{name}', which is not one of the task's sizes", location=where,
-                            hint=did_you_mean(name, sizes))
+                            hint=near_or_all(name, sizes))
     if function.args.kwarg is None:
         for name in sizes:
             if name not in takes:

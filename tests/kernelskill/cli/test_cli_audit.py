@@ -64,7 +64,7 @@ def test_why_not_and_the_nearest_change(kernelskill, recorded_run):
 def test_nearest_without_a_method_and_an_unknown_method(kernelskill, recorded_run):
     assert "--nearest needs --not METHOD" in kernelskill("why", recorded_run, "--nearest", expect=2).err
     error = kernelskill("why", recorded_run, "--not", "launch_tunning", expect=2).err
-    assert "did you mean launch_tuning" in error
+    assert "did you mean 'launch_tuning'" in error
 
 
 def test_whatif_other_facts(kernelskill, recorded_run):
@@ -94,14 +94,14 @@ def test_whatif_without_a_rule_and_with_other_rules(kernelskill, recorded_run, e
     [
         ([], "give --fact NAME=VALUE, --without-rule ID or --rules DIR"),
         (["--fact", "headroom"], "'headroom' is not NAME=VALUE"),
-        (["--fact", "hedroom=1"], "did you mean headroom?"),
+        (["--fact", "hedroom=1"], "did you mean 'headroom'?"),
         (["--fact", "dram_throughput_pct=200"], "it is a number, at least 0 and at most 100"),
         (["--fact", "dram_throughput_pct=nan"], "it is a number, at least 0 and at most 100"),
         (["--fact", "headroom=x"], "it is a number, at least 0"),
         (["--fact", "uses_restrict=1"], "it is true or false"),
         (["--fact", "task_kind=x"], "it is native or kernelbench"),
         (["--fact", "bottleneck.dram=true"], "bottleneck.dram is derived by rules and cannot be given"),
-        (["--without-rule", "our_widn"], "did you mean our_widen"),
+        (["--without-rule", "our_widn"], "did you mean 'our_widen'"),
     ],
 )
 def test_whatif_wrong_use(kernelskill, recorded_run, arguments, message):

@@ -9,8 +9,8 @@ from kernelskill.policy import Policy, RuleBook, load_rules
 from kernelskill.policy.loader import check_rules, copies_of
 from kernelskill.policy.rulebook import in_order
 from kernelskill.policy.schema import Rule
-from kernelskill.policy.yamlsource import Document
 from kernelskill.vocabulary import lookup
+from kernelskill.yamlsource import Document
 
 ROOT = Path(__file__).parents[3]
 METHODS = ("launch_tuning", "register_blocking", "shared_memory_tiling", "vectorized_access")

@@ -18,7 +18,7 @@ from kernelskill.policy.implication import contradict
 from kernelskill.policy.lint import VALIDATORS, lint
 from kernelskill.policy.rulebook import LoadedRule, in_order
 from kernelskill.policy.schema import Rule
-from kernelskill.policy.yamlsource import Document
+from kernelskill.yamlsource import Document
 
 EXAMPLES = int(os.environ.get("KERNELSKILL_FUZZ_EXAMPLES", "60"))
 NUMBERS = ["time_us", "round", "headroom", "registers_per_thread", "failed_here.launch_tuning", "spill_bytes"]

@@ -23,14 +23,17 @@ CASES = {
     ),
     "empty file": ("", "1:1: error: the file is empty [yaml]"),
     "no list of rules": ("- id: a\n", "1:1: error: a rule file is a list under the key `rules` [schema]"),
-    "second top-level key": ("rules: []\nrulez: []\n", "2:1: error: unknown key `rulez` [schema]\n  hint: did you mean rules?"),
+    "second top-level key": (
+        "rules: []\nrulez: []\n",
+        "2:1: error: unknown key `rulez` [schema]\n  hint: did you mean 'rules'?",
+    ),
     "key twice": (
         one("{fact: uses_restrict, fact: uses_restrict}"),
         "5:33: error: key `fact` appears twice in one mapping [yaml]",
     ),
     "unknown key": (
         one("{fact: uses_restrict}", more="    prioritty: 4\n"),
-        "7:5: error: unknown key `prioritty` [schema]\n  hint: did you mean priority?",
+        "7:5: error: unknown key `prioritty` [schema]\n  hint: did you mean 'priority'?",
     ),
     "missing key": ("rules:\n  - id: a\n    then: [{stop: x}]\n", "2:5: error: `when` is missing [schema]"),
     "id": (
@@ -69,12 +72,12 @@ CASES = {
     ),
     "unknown fact": (
         one("{all: [{fact: dram_troughput_pct, op: '>', value: 1}, {fact: uses_restrict}]}"),
-        "5:25: error: no fact is called `dram_troughput_pct` [unknown-fact]\n  hint: did you mean dram_throughput_pct",
+        "5:25: error: no fact is called `dram_troughput_pct` [unknown-fact]\n  hint: did you mean 'dram_throughput_pct'",
     ),
     "underived fact": (one("{fact: bottleneck.dram}"), "5:18: error: no rule derives `bottleneck.dram` [underived-fact]"),
     "unknown method": (
         one("{fact: uses_restrict}", "{veto: launch_tunning}"),
-        "6:19: error: no method is called `launch_tunning` [unknown-method]\n  hint: did you mean launch_tuning?",
+        "6:19: error: no method is called `launch_tunning` [unknown-method]\n  hint: did you mean 'launch_tuning'?",
     ),
     "unknown method of a fact": (one("{fact: applied.nothing}"), "5:18: error: no method is called `nothing` [unknown-method]"),
     "derives a measured fact": (
@@ -107,7 +110,7 @@ CASES = {
         one("{fact: reduction_style, value: warp_shufle}"),
         "5:42: error: `reduction_style` is never warp_shufle"
         ": it is one of none, serial, shared_tree, warp_shuffle, atomic [value-range]\n"
-        "  hint: did you mean warp_shuffle?",
+        "  hint: did you mean 'warp_shuffle'?",
     ),
     "outside the range": (
         one("{fact: dram_throughput_pct, op: '>', value: 101}"),
@@ -123,7 +126,7 @@ CASES = {
     ),
     "formula fact": (
         one("{fact: uses_restrict}", "{propose: launch_tuning, gain: {formula: hedroom, default: 2}}"),
-        "6:53: error: `hedroom` is no numeric fact [gain-formula]\n  hint: did you mean headroom",
+        "6:53: error: `hedroom` is no numeric fact [gain-formula]\n  hint: did you mean 'headroom'",
     ),
     "placeholder": (
         HEAD.replace("because: b", 'because: "{time_us} us"') + "    when: {fact: uses_restrict}" + THEN,

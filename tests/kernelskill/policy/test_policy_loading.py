@@ -7,9 +7,10 @@ import pytest
 from policy_support import METHODS, ROOT, facts, write_rules
 
 from benchmarks import policy as bench
+from kernelskill import documentcache
 from kernelskill.errors import RuleError
 from kernelskill.methods import load_methods
-from kernelskill.policy import Policy, documentcache, load_rules, loader
+from kernelskill.policy import Policy, load_rules, loader
 
 CLEAN = """
 rules:
@@ -59,7 +60,7 @@ def test_errors_are_found_every_time(tmp_path):
 def test_a_change_of_the_code_makes_old_findings_void(tmp_path, judged, monkeypatch):
     folder = write_rules(tmp_path, CLEAN.replace("value: 2", "value: 2.25"))
     load_rules([folder], METHODS)
-    monkeypatch.setattr(loader, "_code_digest", lambda: "other code")
+    monkeypatch.setattr(documentcache, "code_digest", lambda *files: "other code")
     load_rules([folder], METHODS)
     assert len(judged) == 2
 

@@ -77,7 +77,7 @@ def test_filter_by_rule_name_and_file(tmp_path):
 
 def test_a_broken_test_file_is_refused(tmp_path):
     with pytest.raises(
-        RuleError, match=r"rules\.test\.yaml:2:24: error: unknown key `firs` \[schema\]\n  hint: did you mean fires"
+        RuleError, match=r"rules\.test\.yaml:2:24: error: unknown key `firs` \[schema\]\n  hint: did you mean 'fires'"
     ):
         results(tmp_path, ["{name: abcdefghij, firs: [a]}"])
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kernelskill.policy import documentcache
-from kernelskill.policy.yamlsource import parse, read_document
+from kernelskill import documentcache
+from kernelskill.yamlsource import parse, read_document
 
 TEXT = "rules:\n  - id: a  # c\n    when: {fact: x, op: '>=', value: 1.5}\n    list: [1, true, 'é', ~, 1e-5]\n"
 

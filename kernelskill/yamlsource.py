@@ -12,8 +12,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from kernelskill import documentcache
 from kernelskill.errors import Location, RuleError
-from kernelskill.policy import documentcache
 
 Keys = tuple[str | int, ...]
 

@@ -1,20 +1,26 @@
-"""What is wrong with rule files: one value per finding, and how a schema error becomes one."""
+"""What is wrong with a file that an expert wrote: one value per finding, and how a schema error becomes one."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel, ValidationError
 
-from kernelskill.errors import Location
-from kernelskill.policy.schema import RuleModel
-from kernelskill.policy.yamlsource import Document, Keys
+from kernelskill.errors import Location, did_you_mean
+from kernelskill.yamlsource import Document, Keys
 
 Severity = Literal["error", "warning"]
-"""`error`: the rules cannot be used, loading refuses. `warning`: they can, but `rules check` does not pass."""
+"""`error`: the file cannot be used, loading refuses. `warning`: it can, but `rules check` does not pass."""
+PLAIN = {
+    "string_type": "it is a text", "int_type": "it is a whole number", "int_parsing": "it is a whole number",
+    "int_from_float": "it is a whole number", "float_type": "it is a number", "float_parsing": "it is a number",
+    "bool_type": "it is true or false", "bool_parsing": "it is true or false", "tuple_type": "it is a list",
+    "list_type": "it is a list", "dict_type": "it is fields, `name: value`", "model_type": "it is fields, `name: value`",
+    "model_attributes_type": "it is fields, `name: value`", "too_short": "it needs at least one entry",
+}
+"""Kind of a validation error -> what is asked for, in the words of somebody who writes YAML."""
 
 
 @dataclass(frozen=True)
@@ -32,14 +38,8 @@ class Issue:
         return f"{self.location}: {self.severity}: {self.message} [{self.check}]{todo}"
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`did you mean ...?` for the nearest known words; empty when none is near."""
-    near = difflib.get_close_matches(word, sorted(known), n=3, cutoff=0.6)
-    return f"did you mean {' or '.join(near)}?" if near else ""
-
-
-def schema_issues(error: ValidationError, document: Document, start: Keys, data: Any) -> Iterator[Issue]:
-    """The problems of one pydantic validation, each at its place in the file, one per place."""
+def schema_issues(error: ValidationError, document: Document, start: Keys, data: Any, keys: Collection[str]) -> Iterator[Issue]:
+    """The problems of one pydantic validation, each at its place in the file, one per place. `keys`: all that there are."""
     seen: set[Location] = set()
     details = sorted(error.errors(), key=lambda detail: detail["type"] != "value_error")
     for detail in details:
@@ -50,7 +50,7 @@ def schema_issues(error: ValidationError, document: Document, start: Keys, data:
         location = document.at((*start, *where), key=unknown_key)
         if location not in seen:
             seen.add(location)
-            message, hint = _words(detail, where)
+            message, hint = _words(detail, where, keys)
             yield Issue("schema", "error", location, message, hint)
 
 
@@ -65,11 +65,11 @@ def _real_path(loc: tuple[str | int, ...], data: Any) -> Keys:
     return tuple(path)
 
 
-def _words(detail: Any, where: Keys) -> tuple[str, str]:
+def _words(detail: Any, where: Keys, keys: Collection[str]) -> tuple[str, str]:
     """Message and hint."""
     name, kind, value = str(detail["loc"][-1]), detail["type"], detail.get("input")
     if kind == "extra_forbidden":
-        return f"unknown key `{name}`", did_you_mean(name, _all_keys()) or "keys: " + ", ".join(_all_keys())
+        return f"unknown key `{name}`", did_you_mean(name, keys) or "keys: " + ", ".join(sorted(keys))
     if kind == "missing":
         return f"`{name}` is missing", ""
     if kind == "value_error":
@@ -85,14 +85,11 @@ def _words(detail: Any, where: Keys) -> tuple[str, str]:
     field = next((str(step) for step in reversed(where) if isinstance(step, str)), name)
     if value is None:
         return f"`{field}` is empty", "write a number, a text, true or false"
-    return f"`{value}` does not fit `{field}`: {detail['msg'][0].lower() + detail['msg'][1:]}", ""
+    asked = PLAIN.get(kind) or detail["msg"][0].lower() + detail["msg"][1:]
+    return f"`{value}` does not fit `{field}`: {asked}", ""
 
 
-def _all_keys() -> list[str]:
-    """Every key of the rule language."""
-    def subclasses(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
-        for child in model.__subclasses__():
-            yield child
-            yield from subclasses(child)
-
-    return sorted({name for model in subclasses(RuleModel) for name in model.model_fields})
+def keys_of(base: type[BaseModel]) -> set[str]:
+    """Every key of the models that derive from `base`."""
+    return {name for model in base.__subclasses__() for name in model.model_fields} | {
+        name for model in base.__subclasses__() for name in keys_of(model)}

@@ -1,4 +1,4 @@
-"""Parsed YAML, and rule sets found to be without issues, kept between processes: they are most of the time of loading rules.
+"""Parsed YAML, rule sets found to be without issues, and method cards, kept between processes: most of the time of loading.
 
 One JSON file per content digest below the user's cache folder. A cache that cannot be read or written is no cache.
 """
@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import tempfile
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,12 @@ def entry(text: str) -> Path:
     digest = hashlib.sha256("\0".join((FORMAT, yaml_version, text)).encode()).hexdigest()
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "kernelskill" / "yaml" / f"{digest}.json"
+
+
+@lru_cache(maxsize=8)
+def code_digest(*files: Path) -> str:
+    """Digest of the code that judged what is kept: it counts only while that code is the same."""
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
 
 
 def fetch(path: Path) -> Any | None:
