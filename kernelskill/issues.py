@@ -43,6 +43,8 @@ def schema_issues(error: ValidationError, document: Document, start: Keys, data:
     seen: set[Location] = set()
     details = sorted(error.errors(), key=lambda detail: detail["type"] != "value_error")
     for detail in details:
+        if detail["type"] == "too_short" and detail["input"]:
+            continue  # it has entries, wrong ones: they are told
         where = _real_path(detail["loc"], data)
         unknown_key = detail["type"] == "extra_forbidden"
         if detail["type"] == "missing":

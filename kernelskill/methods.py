@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
-from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError
 
 from evaluator.types import Frozen
-from kernelskill.errors import Location, MethodError
+from kernelskill import documentcache
+from kernelskill.errors import Location, MethodError, did_you_mean, near_or_all
+from kernelskill.issues import Issue, schema_issues
 from kernelskill.model import Fact, Value
-from kernelskill.vocabulary import lookup
+from kernelskill.vocabulary import VOCABULARY, lookup
+from kernelskill.yamlsource import Document, parse
 
 Family = Literal["elementwise", "row_reduction", "transpose", "matmul", "full_reduction", "scan", "histogram", "stencil",
                  "convolution", "gather_scatter"]
@@ -40,7 +41,7 @@ KIND_TYPES: dict[str, tuple[type, ...]] = {"number": (int, float), "bool": (bool
 
 def _known_fact(name: str) -> str:
     if lookup(name) is None:
-        raise ValueError(f"no fact is called `{name}` (names: kernelskill/vocabulary.py)")
+        raise ValueError(f"no fact is called `{name}`: {did_you_mean(name, VOCABULARY) or 'names: docs/rules-reference.md'}")
     return name
 
 
@@ -199,6 +200,11 @@ class MethodCard(Frozen):
                 for language, side, text in FENCE.findall(self.body)}
 
 
+CARD_KEYS = frozenset({*MethodCard.model_fields, *Condition.model_fields, *Parameter.model_fields,
+                       *ExampleData.model_fields}) - {"body", "path"}
+"""What an author may write."""
+
+
 def _launches(source: str) -> Iterator[ExampleLaunch]:
     for kernel, *parts in LAUNCH.findall(source):
         grid, block, args = (tuple(part.split(",")) for part in parts)
@@ -206,71 +212,86 @@ def _launches(source: str) -> Iterator[ExampleLaunch]:
 
 
 def load_methods(folder: Path) -> dict[str, MethodCard]:
-    """Every card of `folder`, by id. Raises MethodError with `path:line` and what is wrong."""
-    cards = {card.id: card for card in map(_load_card, sorted(folder.glob("*.md"))) if card is not None}
-    if not cards:
+    """Every card of `folder`, by id. Raises MethodError that lists every error of every card with its place and a hint."""
+    paths = [path for path in sorted(folder.glob("*.md")) if path.name != "README.md"]
+    if not paths:
         raise MethodError("no method cards here", location=Location(folder), hint="cards are files <method>.md")
+    read = [_read_card(path) for path in paths]
+    cards = {card.id: card for card, _ in read if card is not None}
+    issues = [issue for _, found in read for issue in found]
     for card in cards.values():
-        for other in (*card.requires, *card.conflicts):
-            if other not in cards:
-                raise MethodError(f"card `{card.id}` names the unknown method `{other}`", location=Location(card.path),
-                                  hint=f"known: {', '.join(cards)}")
+        issues += _unknown_methods(card, {path.stem for path in paths})
+    if issues:
+        listing = "\n".join(map(str, issues))
+        raise MethodError(f"{len(issues)} error{'s' * (len(issues) > 1)} in method cards\n{listing}")
     return cards
 
 
-def _load_card(path: Path) -> MethodCard | None:
-    if path.name == "README.md":
-        return None
-    text = path.read_text(encoding="utf-8")
+def _read_card(path: Path) -> tuple[MethodCard | None, list[Issue]]:
+    """The card and what is wrong with it. A card without issues is kept between processes: reading all takes half a second."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        return None, [_issue(Location(path), f"cannot read the file: {error}")]
+    code = documentcache.code_digest(*(Path(__file__).with_name(f"{name}.py") for name in ("methods", "vocabulary")))
+    kept = documentcache.entry(f"card {path.stem}: {code} {text}")
+    if (known := documentcache.fetch(kept)) is not None:
+        return MethodCard.model_validate({**known, "path": str(path)}), []
+    document, body, issues = _front_matter(path, text)
+    if issues:
+        return None, issues
+    try:
+        card = MethodCard.model_validate({**document.data, "body": body, "path": str(path)})
+    except ValidationError as error:
+        return None, list(schema_issues(error, document, (), document.data, CARD_KEYS))
+    issues = list(_body_issues(card, document))
+    if not issues:
+        documentcache.store(kept, card.model_dump(mode="json", exclude={"path"}))
+    return card, issues
+
+
+def _front_matter(path: Path, text: str) -> tuple[Document, str, list[Issue]]:
+    """The fields with their places, the text below them, and what is wrong with their YAML."""
     head = FRONT_MATTER.match(text)
     if head is None:
-        raise MethodError("a card starts with `---`, YAML front matter and `---`", location=Location(path, 1))
-    try:
-        tree = YAML(typ="rt").load(head[1])
-        if not isinstance(tree, dict):
-            raise MethodError("front matter is fields, one `name: value` a line", location=Location(path, 2))
-        card = MethodCard.model_validate({**tree, "body": text[head.end():].lstrip("\n"), "path": str(path)})
-    except MarkedYAMLError as error:
-        line = error.problem_mark.line + 2 if error.problem_mark else 1
-        raise MethodError(f"not YAML: {error.problem}", location=Location(path, line)) from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "card"
-        raise MethodError(f"{where}: {first['msg']}", location=Location(path, _line_of(tree, first["loc"])),
-                          hint="fields: knowledge/README.md") from None
-    _check_body(card, path)
-    return card
+        wrong = _issue(Location(path, 1, 1), "a card starts with `---`, fields and `---`", "see knowledge/README.md")
+        return Document(path, None), "", [wrong]
+    document, problems = parse(text[:head.end(1)], path)  # with the first `---`, so that lines are those of the file
+    issues = [Issue("yaml", "error", p.location or Location(path), p.message, p.hint) for p in problems]
+    if not issues and not isinstance(document.data, dict):
+        issues = [_issue(Location(path, 2, 1), "front matter is fields, one `name: value` a line")]
+    return document, text[head.end():].lstrip("\n"), issues
 
 
-def _line_of(tree: Any, loc: tuple[int | str, ...]) -> int:
-    """Line in the file of the innermost YAML node that pydantic's `loc` names; the front matter starts on line 2."""
-    line = 0
-    for key in loc:
-        known = range(len(tree)) if isinstance(tree, list) else tree if isinstance(tree, dict) else ()
-        if key not in known:
-            break
-        line = getattr(tree.lc, "item" if isinstance(tree, list) else "key")(key)[0]
-        tree = tree[key]
-    return line + 2
+def _issue(location: Location, message: str, hint: str = "") -> Issue:
+    return Issue("card", "error", location, message, hint)
 
 
-def _check_body(card: MethodCard, path: Path) -> None:
-    if card.id != path.stem:
-        raise MethodError(f"id `{card.id}` differs from the file name", location=Location(path, 2),
-                          hint=f"rename the file to {card.id}.md or change the id")
-    example = card.worked_example()
+def _unknown_methods(card: MethodCard, known: Collection[str]) -> Iterator[Issue]:
+    for key in ("requires", "conflicts"):
+        for index, other in enumerate(getattr(card, key)):
+            if other not in known:
+                document, *_ = _front_matter(Path(card.path), Path(card.path).read_text(encoding="utf-8"))
+                place = document.at((key, index))
+                yield _issue(place, f"`{key}` names the unknown method `{other}`", near_or_all(other, known))
+
+
+def _body_issues(card: MethodCard, document: Document) -> Iterator[Issue]:
+    if card.id != document.path.stem:
+        yield _issue(document.at(("id",)), f"id `{card.id}` differs from the file name",
+                     f"rename the file to {card.id}.md or change the id")
+    example, place = card.worked_example(), Location(document.path)
+    names = {*card.example.sizes, *card.example.inputs, *card.example.outputs, *card.example.scratch}
     for side in ("before", "after"):
         if side not in example:
-            raise MethodError(f"no ```cuda {side} block", location=Location(path), hint="see knowledge/README.md")
+            yield _issue(place, f"no ```cuda {side} block", "see knowledge/README.md")
+            continue
         if example[side].language == "cuda" and not example[side].launches:
-            raise MethodError(f"the `{side}` example has no `// launch:` line", location=Location(path),
-                              hint="// launch: KERNEL grid=EXPR[,EXPR] block=EXPR[,EXPR] args=NAME,…")
-    names = {*card.example.sizes, *card.example.inputs, *card.example.outputs, *card.example.scratch}
-    for side, code in example.items():
-        unknown = {name for launch in code.launches for name in launch.args} - names
-        if unknown:
-            raise MethodError(f"the `{side}` example launches with unknown `{min(unknown)}`", location=Location(path),
-                              hint="declare it under `example:` in the front matter")
+            yield _issue(place, f"the `{side}` example has no `// launch:` line",
+                         "// launch: KERNEL grid=EXPR[,EXPR] block=EXPR[,EXPR] args=NAME,…")
+        for name in sorted({name for launch in example[side].launches for name in launch.args} - names):
+            yield _issue(document.at(("example",), key=True), f"the `{side}` example launches with unknown `{name}`",
+                         did_you_mean(name, names) or "declare it under `example:` in the front matter")
 
 
 def broken_promises(card: MethodCard, parent: Mapping[str, Fact], child: Mapping[str, Fact]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import ast
 import operator
+import re
 from pathlib import Path
 from typing import get_args
 
@@ -10,11 +11,13 @@ import pytest
 
 from evaluator.compile import compile_cuda
 from evaluator.simulator import interpreter, standin
+from kernelskill import methods
 from kernelskill.errors import MethodError
 from kernelskill.facts.device import load_device
 from kernelskill.facts.solution_source import read_solution
 from kernelskill.methods import Family, broken_promises, load_methods, unmet_preconditions
 from kernelskill.model import Fact
+from kernelskill.yamlsource import parse
 
 FOLDER = Path(__file__).parents[2] / "knowledge" / "methods"
 CARDS = load_methods(FOLDER)
@@ -234,15 +237,16 @@ def test_preconditions_name_what_is_false_and_pass_over_what_is_unknown():
 
 GOOD = (FOLDER / "launch_tuning.md").read_text(encoding="utf-8")
 BROKEN = {
-    "no front matter": (GOOD.replace("---\n", "", 1), "test_card.md:1: a card starts with `---`"),
-    "not YAML": (GOOD.replace("transpose, matmul]", "transpose, matmul"), "not YAML"),
-    "unknown field": (GOOD.replace("changes_precision", "changes_precisoin"), "changes_precis"),
+    "no front matter": (GOOD.replace("---\n", "", 1), "test_card.md:1:1: error: a card starts with `---`"),
+    "not YAML": (GOOD.replace("transpose, matmul]", "transpose, matmul"), "not valid YAML"),
+    "unknown field": (GOOD.replace("changes_precision", "changes_precisoin"), "unknown key `changes_precisoin`"),
     "unknown fact": (GOOD.replace("fact: block_threads", "fact: block_thread"), "no fact is called `block_thread`"),
     "wrong type": (GOOD.replace('{fact: block_threads, op: "!=", parent: true}', "{fact: block_threads, value: many}"),
                    "`block_threads` is a number, 'many' is not"),
     "value and parent": (GOOD.replace("parent: true}", "value: 3, parent: true}", 1), "give either `value` or `parent: true`"),
-    "no promise": (GOOD.replace("promises:\n  - any:", "promises: []\nx:\n  - any:"), "promises"),
-    "unknown family": (GOOD.replace("transpose,", "sorting,"), "families.2: Input should be"),
+    "no promise": (GOOD.replace("promises:\n  - any:", "promises: []\nx:\n  - any:"), "`promises`: it needs at least"),
+    "unknown family": (GOOD.replace("transpose,", "sorting,"), "`sorting` is not one of elementwise, "),
+    "a text instead of a list": (GOOD.replace("conflicts: []", "conflicts: none"), "`none` does not fit `conflicts`: it is"),
     "no after example": (GOOD.replace("```cuda after", "```cuda later"), "no ```cuda after block"),
     "no launch line": (GOOD.replace("// launch: scale grid=(n+127)", "// scale grid=(n+127)"),
                        "the `after` example has no `// launch:`"),
@@ -262,16 +266,48 @@ def test_a_broken_card_is_refused_with_the_place(tmp_path, what):
     path.write_text(text, encoding="utf-8")
     with pytest.raises(MethodError) as refused:
         load_methods(tmp_path)
+    first, second, *_ = str(refused.value).splitlines()
+    assert first.endswith("in method cards")
+    assert second.startswith(f"{path}:") or second.startswith(f"{path}: ")
     assert message in str(refused.value)
-    assert str(refused.value).startswith(f"{path}")
 
 
 def test_the_line_of_the_wrong_condition_is_named(tmp_path):
     text = GOOD.replace("id: launch_tuning", "id: test_card").replace("fact: grid_blocks", "fact: grid_block")
     line = 1 + text[: text.index("fact: grid_block,")].count("\n")
     (tmp_path / "test_card.md").write_text(text, encoding="utf-8")
-    with pytest.raises(MethodError, match=rf"test_card\.md:{line}: .*no fact is called `grid_block`"):
+    with pytest.raises(MethodError, match=rf"test_card\.md:{line}:16: error: no fact is called `grid_block`"):
         load_methods(tmp_path)
+
+
+def test_all_errors_of_all_cards_come_at_once_in_an_authors_words(tmp_path):
+    wrong = GOOD.replace("summary:", "sumary:").replace("fact: grid_blocks", "fact: grid_block")
+    wrong = wrong.replace("conflicts: []", "conflicts: 3")
+    for name in ("one", "other"):
+        (tmp_path / f"{name}.md").write_text(wrong.replace("id: launch_tuning", f"id: {name}"), encoding="utf-8")
+    with pytest.raises(MethodError) as refused:
+        load_methods(tmp_path)
+    said = str(refused.value)
+    for name in ("one", "other"):
+        for message in ("unknown key `sumary` [schema]\n  hint: did you mean 'summary'", "`summary` is missing", "`3` does not fit `conflicts`: it is a list",
+                        "no fact is called `grid_block`: did you mean 'grid_blocks'"):
+            assert re.search(rf"{name}\.md:\d+:\d+: error: {re.escape(message)}", said), (name, message, said)
+    assert not re.search(r"(?i)tuple|pydantic|input should|valid dict", said)
+
+
+def test_a_card_is_read_once_and_again_when_its_text_changes(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    card = tmp_path / "cards" / "test_card.md"
+    card.parent.mkdir()
+    card.write_text(GOOD.replace("id: launch_tuning", "id: test_card"), encoding="utf-8")
+    first = load_methods(card.parent)
+    read = []
+    monkeypatch.setattr(methods, "parse", lambda *arguments: read.append(arguments) or parse(*arguments))
+    assert load_methods(card.parent) == first
+    assert read == []
+    card.write_text(card.read_text(encoding="utf-8").replace("precision: false", "precision: true"), encoding="utf-8")
+    assert load_methods(card.parent)["test_card"].changes_precision
+    assert len(read) == 1
 
 
 def test_an_empty_folder_is_refused(tmp_path):
