@@ -58,12 +58,18 @@ def candidates(inputs: Arrays, known: Known) -> Iterator[tuple[str, list[Any]]]:
     yield "other_seed", list(outputs)
 
 
-def accepted(expected: Arrays, got: Arrays, atol: float, rtol: float) -> tuple[bool, float, float]:
-    """(whether every element is within the tolerance, share of wrong elements, largest error) over all outputs."""
+def judged(expected: Arrays, got: Arrays, tolerances: Sequence[tuple[float, float]]) -> tuple[list[float], float]:
+    """(largest share of wrong elements for each (atol, rtol), largest error) over all outputs; all where shapes differ."""
     if any(tuple(a.shape) != tuple(b.shape) for a, b in zip(expected, got, strict=True)):
-        return False, 1.0, float("inf")
-    found = [arrays.worst(want, have, atol, rtol) for want, have in zip(expected, got, strict=True)]
-    return all(share == 0 for share, _ in found), max(s for s, _ in found), max(error for _, error in found)
+        return [1.0] * len(tolerances), float("inf")
+    found = [arrays.worst(want, have, tolerances) for want, have in zip(expected, got, strict=True)]
+    shares = [max(column) for column in zip(*(share for share, _ in found), strict=True)]
+    return shares, max(error for _, error in found)
+
+
+def accepted(expected: Arrays, got: Arrays, atol: float, rtol: float) -> bool:
+    """Whether every element is within the tolerance."""
+    return judged(expected, got, [(atol, rtol)])[0] == [0.0]
 
 
 def _source(output: Any, inputs: Arrays) -> int | None:

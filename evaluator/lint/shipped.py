@@ -7,11 +7,13 @@ from typing import Any
 from pydantic import Field
 
 from evaluator.lint import arrays
-from evaluator.lint.nulls import Known, accepted, candidates
+from evaluator.lint.nulls import Known, accepted, candidates, judged
 from evaluator.lint.reference import Reference
 from evaluator.types import Frozen, Tolerance
 
 OTHER_SEED, JUDGED_SEEDS = 7, (11, 12)
+KERNELBENCH = Tolerance(rtol=1e-4, atol=1e-4)
+"""KernelBench's own for float32 (src/kernelbench/eval.py, get_tolerance_for_precision); all its problems are float32."""
 LOOSE = 1e-2
 """The looser tolerance (absolute and relative) at which KernelBench judged float32 before v0.1, and judges half precision."""
 
@@ -74,9 +76,8 @@ def examine(
 
 
 def _evidence(expected: list[Any], got: list[Any], tolerance: Tolerance) -> NullEvidence:
-    passes, wrong, error = accepted(expected, got, tolerance.atol, tolerance.rtol)
-    loose = passes or accepted(expected, got, LOOSE, LOOSE)[0]
-    return NullEvidence(passes=passes, passes_loose=loose, wrong_share=wrong, max_error=error)
+    (wrong, loose), error = judged(expected, got, [(tolerance.atol, tolerance.rtol), (LOOSE, LOOSE)])
+    return NullEvidence(passes=wrong == 0, passes_loose=loose == 0, wrong_share=wrong, max_error=error)
 
 
 def _both(before: NullEvidence | None, now: NullEvidence) -> NullEvidence:
@@ -95,7 +96,7 @@ def _describe(reference: Reference, inputs: list[Any], expected: list[Any], tole
     found = {name: arrays.structure(x) for name, x in zip(reference.names, inputs, strict=True) if hasattr(x, "ndim")}
     return {
         "output_rms": (squares / max(sum(arrays.size(o) for o in floats), 1)) ** 0.5,
-        "random": not accepted(expected, again, tolerance.atol, tolerance.rtol)[0],
+        "random": not accepted(expected, again, tolerance.atol, tolerance.rtol),
         "same_value_share": max((arrays.share_of_one_value(output) for output in floats), default=0.0),
         "structures": {name: kind for name, kind in found.items() if kind},
         "dtypes": tuple(str(output.dtype).removeprefix("torch.") for output in expected),
@@ -111,11 +112,11 @@ def _replaced(
     """Each input replaced in turn. A single input's case is the `other_seed` candidate."""
     ignored, weak = [], []
     for position, replacement in enumerate(other):
-        if not hasattr(replacement, "shape") or accepted([inputs[position]], [replacement], 0.0, 0.0)[0]:
+        if not hasattr(replacement, "shape") or accepted([inputs[position]], [replacement], 0.0, 0.0):
             continue  # the same for every seed: nothing would be replaced
         outputs = reference.outputs([*inputs[:position], replacement, *inputs[position + 1:]])
-        if accepted(expected, outputs, 0.0, 0.0)[0]:
+        if accepted(expected, outputs, 0.0, 0.0):
             ignored.append(reference.names[position])
-        elif accepted(expected, outputs, tolerance.atol, tolerance.rtol)[0]:
+        elif accepted(expected, outputs, tolerance.atol, tolerance.rtol):
             weak.append(reference.names[position])
     return {"ignored_inputs": tuple(ignored), "weak_inputs": tuple(weak)}

@@ -1,0 +1,113 @@
+"""The stages of one task's lint. Each adds to the report; what fails or takes too long is a note, and the rest goes on."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from evaluator.kernelbench_module import load_module
+from evaluator.lint.cost import Cost, meta_cost
+from evaluator.lint.findings import findings_of, verdict_of
+from evaluator.lint.nulls import NULLS
+from evaluator.lint.ours import judge_nulls
+from evaluator.lint.reference import NativeReference, Reference, TorchReference
+from evaluator.lint.report import LintReport, LintRequest
+from evaluator.lint.shipped import KERNELBENCH, examine
+from evaluator.lint.sizes import Sizes, reduced
+from evaluator.oracle import TaskFault, describe_failure, load_oracle
+from evaluator.types import TaskSpec
+
+CPU_BYTES, CPU_FLOPS = 64e6, 4e9
+"""What one call of the reference may move and compute on a CPU: under a second."""
+TRACED_BYTES, TRACED_FLOPS = 2e7, 2e8
+"""The same where it is called once for every operator."""
+
+Report = dict[str, Any]
+Stage = Callable[[LintRequest, float], Report]
+"""(request, seconds left) -> fields of the report, and `notes`."""
+
+
+def check(request: LintRequest) -> Iterator[LintReport]:
+    """The report after every stage, each more complete than the one before."""
+    report = LintReport(task=request.task.name, kind=request.task.kind, verdict="not_checked")
+    began = time.monotonic()
+    stages = _KERNELBENCH if request.task.kind == "kernelbench" else _NATIVE
+    for name, stage in stages.items():
+        left = request.budget_s - (time.monotonic() - began)
+        fields, notes = _tried(name, stage, request, left)
+        seconds = round(time.monotonic() - began, 2)
+        report = report.model_copy(update={**fields, "notes": (*report.notes, *notes), "seconds": seconds})
+        report = report.model_copy(update={"findings": findings_of(report), "verdict": verdict_of(report)})
+        yield report
+
+
+def _tried(name: str, stage: Stage, request: LintRequest, left: float) -> tuple[Report, list[str]]:
+    if left <= 0:
+        return {}, [f"{name}: not done, the time of {request.budget_s:g} s is up"]
+    try:
+        fields = stage(request, left)
+    except MemoryError:
+        return {}, [f"{name}: not done, out of memory"]
+    except TaskFault as fault:
+        return {}, [f"{name}: {fault}"]
+    except Exception as error:  # the task's own code
+        return {}, [f"{name}: the task's own code fails: {describe_failure(error)}"]
+    return fields, fields.pop("notes", [])
+
+
+def _cost(request: LintRequest, left: float) -> Report:
+    cost = meta_cost(load_module(request.task.path, request.task.sizes))
+    if cost is None:
+        return {"notes": ["speed of light: the reference does not run on meta tensors"]}
+    return {"cost": cost, "sol_us": round(cost.speed_of_light_us(request.device)[0], 3)}
+
+
+def _shipped(request: LintRequest, left: float) -> Report:
+    task = request.task
+    sizes = dict(task.sizes) if request.on_gpu else _smaller(task, CPU_BYTES, CPU_FLOPS)
+    reference = TorchReference(load_module(task.path, sizes), "cuda" if request.on_gpu else "cpu")
+    return _examined(request, reference, sizes, request.tolerance or KERNELBENCH)
+
+
+def _shipped_native(request: LintRequest, left: float) -> Report:
+    """At the full size where that is small, else at the largest check size."""
+    task = request.task
+    sizes = max(task.check_sizes, key=lambda s: math.prod(s.values())) if task.check_sizes else dict(task.sizes)
+    reference = NativeReference(task, sizes)
+    return _examined(request, reference, dict(sizes), request.tolerance or task.tolerance)
+
+
+def _examined(request: LintRequest, reference: Reference, sizes: Sizes, tolerance: Any) -> Report:
+    full = sizes == request.task.sizes
+    device = request.device.name if request.on_gpu else "cpu"
+    shipped = examine(reference, tolerance, sizes, full_size=full, device=device)
+    changed = ", ".join(f"{name}={value}" for name, value in sizes.items() if request.task.sizes.get(name) != value)
+    return {"shipped": shipped, "notes": [] if full else [f"null candidates: tried at reduced sizes ({changed})"]}
+
+
+def _ours(request: LintRequest, left: float) -> Report:
+    oracle = load_oracle(request.task)
+    seen = judge_nulls(oracle, list(NULLS), left / 2)
+    missing = [name for name in ("zeros", "ones", "constant", "other_seed") if name not in seen]
+    notes = [f"our judge: no time to decide on {', '.join(missing)}"] if missing else []
+    return {"ours": seen, "check_sizes": len(oracle.spec.check_sizes), "notes": notes}
+
+
+def _needless(request: LintRequest, left: float) -> Report:
+    from evaluator.lint.needless import needless
+
+    sizes = _smaller(request.task, TRACED_BYTES, TRACED_FLOPS)
+    return {"needless": needless(TorchReference(load_module(request.task.path, sizes)), left)}
+
+
+def _smaller(task: TaskSpec, max_bytes: float, max_flops: float) -> Sizes:
+    def cost(sizes: Mapping[str, int]) -> Cost | None:
+        return meta_cost(load_module(task.path, sizes))
+
+    return reduced(task.sizes, cost, max_bytes, max_flops)
+
+
+_KERNELBENCH = {"speed of light": _cost, "null candidates": _shipped, "our judge": _ours, "needless work": _needless}
+_NATIVE = {"null candidates": _shipped_native, "our judge": _ours}

@@ -1,0 +1,59 @@
+"""Smaller sizes of a KernelBench problem at which its values still behave as at the full size.
+
+Other than the check sizes, which are awkward on purpose, these keep every reduction as long as the budget allows: what makes
+a null candidate pass is often the length of a mean. So the batch shrinks first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from evaluator.lint.cost import Cost
+
+Sizes = dict[str, int]
+SMALL = 16
+"""Constants up to here are kernel sizes, strides, axes or counts of groups, and stay."""
+LEAST_BATCH = 4
+WORTH = 0.98
+"""A step that leaves more than this share of the bytes and of the FLOPs is not taken."""
+
+
+def reduced(sizes: Mapping[str, int], cost: Callable[[Sizes], Cost | None], max_bytes: float, max_flops: float) -> Sizes:
+    """The sizes, halved step by step until `cost` says that bytes and FLOPs fit; sizes that it refuses (None) are passed over.
+
+    The given sizes come back where nothing smaller runs.
+    """
+    current, refused = dict(sizes), set[str]()
+    found = cost(current)
+    while found is None or found.bytes > max_bytes or found.flops > max_flops:
+        step = next((s for s in _smaller(current, sizes) if next(iter(s)) not in refused), None)
+        if step is None:
+            return current
+        tried = {**current, **step}
+        now = cost(tried)
+        if found is not None and (now is None or _no_gain(now, found)):
+            refused |= set(step)
+            continue
+        current, found = tried, now
+    return current
+
+
+def batch_constant(sizes: Mapping[str, int]) -> str | None:
+    """The constant that most likely counts independent rows: one named for it, else the first large one."""
+    named = [name for name in sizes if "batch" in name.lower() or name in ("N", "B", "n", "b")]
+    batches = [name for name in named if "batch" in name.lower()] or named
+    return next(iter(batches), next((name for name, value in sizes.items() if value > SMALL), None))
+
+
+def _smaller(current: Sizes, sizes: Mapping[str, int]) -> Iterator[Sizes]:
+    """One constant halved: the batch down to LEAST_BATCH, then the largest of the others."""
+    batch = batch_constant(sizes)
+    if batch is not None and current[batch] >= 2 * LEAST_BATCH:
+        yield {batch: current[batch] // 2}
+    others = sorted((name for name in current if name != batch and current[name] > SMALL), key=lambda n: -current[n])
+    for name in others:
+        yield {name: current[name] // 2}
+
+
+def _no_gain(now: Cost, before: Cost) -> bool:
+    return now.bytes > WORTH * before.bytes and now.flops > WORTH * before.flops
