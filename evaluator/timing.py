@@ -146,8 +146,8 @@ class TimedCalls:
         set_, shift = (0, 0) if graph else (set_, shift)  # a graph keeps the addresses it was captured with
         self._result = None
         self.solution.live = self._written(set_, shift, scale)
-        for block in [self.solution.spoil(size) for size in self._sizes for _ in range(SPOILED_BLOCKS)]:
-            del block
+        spoiled = [self.solution.spoil(size) for size in self._sizes for _ in range(SPOILED_BLOCKS)]
+        del spoiled  # the call's own allocations get these blocks
         replay, outputs = self._graph if graph and self._graph else (self.solution.invoke, None)
         result, microseconds = self.clock.time(replay)
         self._result = outputs if graph else result

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import secrets
 import tempfile
 import time
@@ -125,7 +126,9 @@ def baselines(device: DeviceSpec, kernelbench: str, until: float) -> dict[str, A
         spec = load_task(file).spec
         names = tuple(name for name in BASELINES if name != START)
         request = _request(spec, file, device).model_copy(update={"baselines": names, "baseline_timeout_s": 120.0})
-        rows[file.stem] = {row.name: _shown_row(row) for row in reference_rows(request)}
+        with multiprocessing.get_context("spawn").Pool(1) as fresh:  # processes are forked, which PyTorch's threads forbid
+            measured = fresh.apply(reference_rows, (request,))
+        rows[file.stem] = {row.name: _shown_row(row) for row in measured}
         _say(file.stem, rows[file.stem])
     return rows
 
