@@ -25,6 +25,7 @@ COMMANDS = {
     "submit": "Hand in a solution, or all that a batch has; see the verdict and the next request.",
     "mcp": "Serve runs to a coding agent over the Model Context Protocol.",
     "experience": "Show, share or forget what earlier runs brought.",
+    "task": "Check tasks: can they tell a right kernel from a wrong one?",
     "rules": "Check, test, show, compare and draw the expert rules.",
     "doctor": "Say what this machine has and what is missing.",
 }

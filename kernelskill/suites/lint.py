@@ -1,19 +1,78 @@
-"""Lints many tasks, some at a time, each in a process of its own."""
+"""Lints many tasks, some at a time, each in a process of its own; what was found is kept as it comes."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-from evaluator.lint.report import LintReport, LintRequest
+from pydantic import ValidationError
 
-Done = Callable[[LintReport], None]
+from evaluator.lint.report import LintReport, LintRequest
+from evaluator.types import DeviceSpec
+from kernelskill.errors import KernelSkillError, Location, TaskError
+from kernelskill.suites.discover import SuiteTask
+from kernelskill.tasks import load_task
+
+Told = Callable[[str, LintReport], None]
+"""Called with a task's key and its report."""
+
+
+@dataclass(frozen=True)
+class LintJob:
+    """The tasks to lint, and how."""
+
+    tasks: Sequence[SuiteTask]
+    device: DeviceSpec
+    on_gpu: bool = False
+    budget_s: float = 120.0
+    workers: int = 1
+    out: Path | None = None
+    """Every report is appended here as it comes; tasks that it holds are not linted again."""
+
+
+def reports_of(job: LintJob, told: Told = lambda key, report: None) -> dict[str, LintReport]:
+    """Key -> report of every task, in the suite's order. A task that does not load is `not_checked`, with the reason."""
+    found = _recorded(job.out) if job.out is not None else {}
+    requests: dict[str, LintRequest] = {}
+    for task in job.tasks:
+        if task.key in found:
+            told(task.key, found[task.key])
+            continue
+        try:
+            requests[task.key] = LintRequest(
+                task=load_task(task.path).spec, device=job.device, on_gpu=job.on_gpu, budget_s=job.budget_s
+            )
+        except TaskError as error:
+            found[task.key] = LintReport(task=task.path.stem, kind="", verdict="not_checked", notes=(str(error),))
+            told(task.key, found[task.key])
+    for key, report in check_tasks(requests, job.workers):
+        found[key] = report
+        if job.out is not None:
+            with job.out.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps({"key": key, "report": report.model_dump(mode="json")}) + "\n")
+        told(key, report)
+    return {task.key: found[task.key] for task in job.tasks}
+
+
+def _recorded(path: Path) -> dict[str, LintReport]:
+    if not path.exists():
+        return {}
+    found = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            row = json.loads(line)
+            found[row["key"]] = LintReport.model_validate(row["report"])
+        except (ValueError, KeyError, ValidationError):
+            raise KernelSkillError("no record of a lint", location=Location(path, number), hint="name another file") from None
+    return found
 
 
 class LintProcess:
@@ -52,23 +111,23 @@ class LintProcess:
         return self._process
 
 
-def check_tasks(requests: Sequence[LintRequest], workers: int = 1) -> Iterator[LintReport]:
-    """Reports as they come, in any order; at most `workers` tasks at a time."""
+def check_tasks(requests: Mapping[str, LintRequest], workers: int = 1) -> Iterator[tuple[str, LintReport]]:
+    """(key, report) as they come, in any order; at most `workers` tasks at a time."""
     idle: SimpleQueue[LintProcess] = SimpleQueue()
     processes = [LintProcess() for _ in range(max(1, min(workers, len(requests))))]
     for process in processes:
         idle.put(process)
 
-    def one(request: LintRequest) -> LintReport:
+    def one(key: str) -> tuple[str, LintReport]:
         process = idle.get()
         try:
-            return process.check(request)
+            return key, process.check(requests[key])
         finally:
             idle.put(process)
 
     try:
         with ThreadPoolExecutor(len(processes)) as threads:
-            for done in as_completed([threads.submit(one, request) for request in requests]):
+            for done in as_completed([threads.submit(one, key) for key in requests]):
                 yield done.result()
     finally:
         for process in processes:
