@@ -25,7 +25,7 @@ from kernelskill.exchange import go_on, hand_in, open_request
 from kernelskill.memory.run import Run
 from kernelskill.report.live import Silent
 from kernelskill.report.turn import standing_of, turn_of
-from kernelskill.writers.requestbox import ANSWER, REQUESTS, copy_out
+from kernelskill.writers.requestbox import ANSWER, REQUESTS, Entry, copy_out
 
 RUNS, OPEN, LATE, INDEX = "runs", "open", "late", "index.json"
 
@@ -66,10 +66,9 @@ class Batch:
             return dict(self._refused())
 
     def _refused(self) -> Iterator[tuple[str, str]]:
-        for run in self.runs():
-            entry = open_request(Run.open(run))
-            answer = self.folder / OPEN / f"{run.name}-{entry.posted.id}" / ANSWER if entry else None
-            if entry is None or answer is None or not answer.is_file():
+        for run, entry in self._waiting():
+            answer = self.folder / OPEN / f"{run.name}-{entry.posted.id}" / ANSWER
+            if not answer.is_file():
                 continue
             try:
                 hand_in(run, answer.read_bytes(), answer, entry.posted.id)
@@ -109,8 +108,8 @@ class Batch:
         for folder in (self.folder / OPEN).iterdir():
             if folder.is_dir() and f"{OPEN}/{folder.name}" not in wanted:
                 self._put_away(folder)
-        for run in self.runs():
-            self._copy_request(run)
+        for run, entry in self._waiting():
+            self._copy_request(run, entry)
         index = {"version": 1, "open": sorted(wanted), "runs": rows}
         _write(self.folder / INDEX, json.dumps(index, indent=1) + "\n")
         return index
@@ -125,9 +124,18 @@ class Batch:
             late.replace(self.folder / LATE / f"{folder.name}.py")
         shutil.rmtree(folder)
 
-    def _copy_request(self, run: Path) -> None:
-        entry = open_request(Run.open(run))
-        if entry is None or (target := self.folder / OPEN / f"{run.name}-{entry.posted.id}").exists():
+    def _waiting(self) -> Iterator[tuple[Path, Entry]]:
+        """Runs that wait, with their requests; one that cannot be read is told by the index."""
+        for run in self.runs():
+            try:
+                entry = open_request(Run.open(run))
+            except KernelSkillError:
+                continue
+            if entry is not None:
+                yield run, entry
+
+    def _copy_request(self, run: Path, entry: Entry) -> None:
+        if (target := self.folder / OPEN / f"{run.name}-{entry.posted.id}").exists():
             return
         fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=self.folder / OPEN))
         copy_out(entry, fresh / "request")

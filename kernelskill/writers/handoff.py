@@ -41,7 +41,7 @@ class HandoffWriter(FreeWriter):
             awaited = _awaited(entry, problem)
             if self.waiting is None:
                 raise awaited
-            if str(awaited) != told:
+            if answer is None and str(awaited) != told:
                 self.waiting(awaited)
                 told = str(awaited)
             time.sleep(POLL_S)
