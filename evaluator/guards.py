@@ -14,6 +14,8 @@ from evaluator.types import Finding, TaskSpec
 
 NO_FILES = "works on files, with which a solution has no business"
 OTHER_LANGUAGE = "makes kernels by other means: a solution's kernels are CUDA C, given to cupy.RawKernel or cupy.RawModule"
+GOES_ROUND = "goes round the evaluator's view of torch"
+GENERATES = "generates kernels that are not the solution's own"
 READS_RESULTS = "reads data from files: inputs and weights come as arguments"
 LIBRARY_SETTING = "changes how a library computes: precision and mode are the task's to choose"
 FORBIDDEN_IMPORTS = {
@@ -30,10 +32,9 @@ FORBIDDEN_IMPORTS = {
     "atexit": "runs code that the clock does not see", "shutil": NO_FILES, "tempfile": NO_FILES, "sqlite3": NO_FILES,
     "shelve": NO_FILES, "dbm": NO_FILES, "triton": OTHER_LANGUAGE, "numba": OTHER_LANGUAGE, "pycuda": OTHER_LANGUAGE,
     "tilelang": OTHER_LANGUAGE, "cutlass": OTHER_LANGUAGE, "tvm": OTHER_LANGUAGE, "jax": OTHER_LANGUAGE,
-    "taichi": OTHER_LANGUAGE, "torch.utils.cpp_extension": OTHER_LANGUAGE, "torch._C": "goes round the evaluator's view of torch",
-    "torch.overrides": "goes round the evaluator's view of torch", "torch._dynamo": "generates kernels that are not the solution's own",
-    "torch.utils._python_dispatch": "goes round the evaluator's view of torch",
-    "torch._inductor": "generates kernels that are not the solution's own", "torch.multiprocessing": "starts other processes",
+    "taichi": OTHER_LANGUAGE, "torch.utils.cpp_extension": OTHER_LANGUAGE, "torch._C": GOES_ROUND,
+    "torch.overrides": GOES_ROUND, "torch.utils._python_dispatch": GOES_ROUND, "torch._dynamo": GENERATES,
+    "torch._inductor": GENERATES, "torch.multiprocessing": "starts other processes",
     "torch.distributed": "starts other processes", "torch.hub": "opens network connections",
 }
 """Modules, with everything below them."""
@@ -45,7 +46,7 @@ FORBIDDEN_CALLS = {
     "sys.exit": "ends the process", "sys._getframe": "walks other code's frames",
     "sys._current_frames": "walks other code's frames",
     "sys.settrace": "interferes with the evaluator", "sys.setprofile": "interferes with the evaluator",
-    "torch.compile": "generates kernels that are not the solution's own",
+    "torch.compile": GENERATES,
     **dict.fromkeys(("numpy.load", "numpy.fromfile", "numpy.memmap", "numpy.loadtxt", "numpy.genfromtxt", "torch.load",
                      "torch.jit.load", "torch.from_file", "cupy.load", "cupy.fromfile", "cupy.loadtxt"), READS_RESULTS),
     **dict.fromkeys(("torch.set_float32_matmul_precision", "torch.use_deterministic_algorithms", "torch.set_default_dtype",
@@ -55,13 +56,16 @@ FORBIDDEN_CALLS = {
 STARTS_PROGRAMS = ("os.exec", "os.spawn", "os.posix_spawn")
 FORBIDDEN_ATTRIBUTES = {
     "sys.modules": "replaces modules that the evaluator uses", "sys.meta_path": "replaces modules that the evaluator uses",
-    "sys.path": "finds modules that are not the solution's", "torch._C": "goes round the evaluator's view of torch",
+    "sys.path": "finds modules that are not the solution's", "torch._C": GOES_ROUND,
 }
 FORBIDDEN_NAMES = {
     "exec": "runs code built at run time", "eval": "runs code built at run time", "compile": "runs code built at run time",
     "__import__": "imports by assembled names", "globals": "rebinds names out of sight", "__builtins__": "patches Python",
 }
-FRAME_ATTRIBUTES = {"DisableTorchFunction", "DisableTorchFunctionSubclass", "f_back", "f_locals", "f_globals", "tb_frame", "gi_frame", "__subclasses__", "__globals__", "__code__"}
+FRAME_ATTRIBUTES = {
+    "DisableTorchFunction", "DisableTorchFunctionSubclass", "f_back", "f_locals", "f_globals", "tb_frame", "gi_frame",
+    "__subclasses__", "__globals__", "__code__",
+}
 PATCHABLE = {"torch", "cupy", "cp", "np", "numpy", "time", "sys", "os", "math", "F"}
 LAZY_BASES = {"torch.Tensor", "torch.nn.Parameter", "torch.nn.parameter.Parameter", "cupy.ndarray", "numpy.ndarray"}
 WRITING_MODES = frozenset("wax+")
@@ -183,7 +187,7 @@ def _inheritance(node: ast.ClassDef, names: dict[str, str]) -> Iterator[tuple[in
         if name.split(".")[-1] == "Model":
             yield node.lineno, f"class {node.name} inherits the reference class Model"
         elif name in LAZY_BASES:
-            yield node.lineno, f"class {node.name} inherits {name}: an output must be a plain array, computed when the call returns"
+            yield node.lineno, f"class {node.name} inherits {name}: outputs must be plain arrays that are computed"
 
 
 def _reference_file(node: ast.Constant, task: TaskSpec) -> Iterator[tuple[int, str]]:

@@ -16,8 +16,8 @@ CORE_MODULES = ("time", "builtins", "os", "math", "numpy")
 CUPY_MODULES = ("cupy", "cupy.cuda", "cupy.cuda.runtime", "cupy.cuda.stream", "cupy.cuda.device", "cupy.cuda.memory")
 TORCH_MODULES = ("torch", "torch.cuda", "torch.cuda.streams", "torch.nn", "torch.nn.functional", "torch.utils.dlpack",
                  "torch.overrides")
-CLASSES = (("cupy.cuda", "Event"), ("cupy.cuda", "Stream"), ("cupy.cuda", "Device"), ("torch", "Tensor"), ("torch.nn", "Module"),
-           ("torch.cuda", "Event"), ("torch.cuda", "Stream"))
+CLASSES = (("cupy.cuda", "Event"), ("cupy.cuda", "Stream"), ("cupy.cuda", "Device"), ("torch", "Tensor"),
+           ("torch.nn", "Module"), ("torch.cuda", "Event"), ("torch.cuda", "Stream"))
 OURS = "evaluator."
 NAMED = 3
 

@@ -115,7 +115,8 @@ class Host:
             self._check_integrity()
         self._sizes |= {leaf.values.nbytes for _, leaf in leaves(result, "")}
         data = {"result": result, "buffers": solution.buffers()}
-        return self._reply(data, modified=solution.modified_inputs() if keep_inputs else [], launched=self._launched() - launched)
+        modified = solution.modified_inputs() if keep_inputs else []
+        return self._reply(data, modified=modified, launched=self._launched() - launched)
 
     def _check_integrity(self) -> None:
         """Raises Cheated where the solution changed what its callers rely on, or left something running."""
@@ -182,7 +183,7 @@ def serve(
 ) -> None:
     """Answers messages until the judge hangs up. A failure is an answer too.
 
-    `before_solution` is called once cupy is ready (and torch, for a kernelbench task on a GPU), before the solution is imported.
+    `before_solution` is called before the solution is imported, once cupy is ready (and torch, for a kernelbench task on a GPU).
     """
     host: Host | None = None
     session: Any = None

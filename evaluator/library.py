@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 
 CATEGORIES = {
-    "matmul": "matmul mm bmm addmm addbmm baddbmm addmv addr mv dot vdot inner outer linear bilinear einsum tensordot chain_matmul "
-              "multi_dot kron",
+    "matmul": "matmul mm bmm addmm addbmm baddbmm addmv addr mv dot vdot inner outer linear bilinear einsum tensordot "
+              "chain_matmul multi_dot kron",
     "conv": "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution convolve correlate "
             "unfold fold",
     "pool": "max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d "
@@ -21,9 +21,9 @@ CATEGORIES = {
     "softmax": "softmax log_softmax logsumexp softmin gumbel_softmax",
     "reduction": "sum mean prod max min amax amin argmax argmin norm vector_norm matrix_norm var std var_mean std_mean all any "
                  "median count_nonzero cumsum cumprod nansum logcumsumexp",
-    "indexing": "gather scatter scatter_add index_select index_add take take_along_dim embedding embedding_bag where masked_fill "
-                "masked_select cat concat concatenate stack hstack vstack repeat tile roll flip pad sort argsort topk nonzero "
-                "unique tril triu getitem setitem",
+    "indexing": "gather scatter scatter_add index_select index_add take take_along_dim embedding embedding_bag where "
+                "masked_fill masked_select cat concat concatenate stack hstack vstack repeat tile roll "
+                "flip pad sort argsort topk nonzero unique tril triu getitem setitem",
     "host": "cpu numpy tolist asnumpy get",
     "random": "dropout dropout1d dropout2d dropout3d bernoulli multinomial alpha_dropout feature_dropout",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
@@ -11,8 +12,6 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-
-from filelock import FileLock
 
 from evaluator.environment import environment
 from evaluator.sandbox import clean_environment, sandbox_name, wrapped
@@ -27,19 +26,22 @@ PYTHON_FAILED = 1
 def evaluate(request: Request) -> Evaluation:
     """Evaluates in a process of its own. Never raises for what a solution or task does: the status says it."""
     request = absolute(request)
-    try:
-        if request.mode == "sim":
-            from evaluator.simulator import build
+    if request.mode == "sim":
+        from evaluator.simulator import build
 
+        try:
             build.library_path()
-    except Exception as error:
-        return _without_answer(request, Status.UNSUPPORTED, f"the simulator is not available: {error}")
+        except (build.BuildError, OSError) as error:
+            return _without_answer(request, Status.UNSUPPORTED, f"the simulator is not available: {error}")
     with exclusive(request), tempfile.TemporaryDirectory(prefix="evaluation-", ignore_cleanup_errors=True) as home:
         return _run(request, Path(home))
 
 
 def evaluate_many(requests: Sequence[Request], workers: int = 1) -> list[Evaluation]:
-    """`evaluate` for each, at most `workers` at a time, answers in the requests' order."""
+    """`evaluate` for each, at most `workers` at a time, answers in the requests' order.
+
+    On a GPU, requests without the profile stage overlap; those with it wait for each other.
+    """
     with ThreadPoolExecutor(max_workers=max(1, workers)) as threads:
         return list(threads.map(evaluate, requests))
 
@@ -105,10 +107,11 @@ def absolute(request: Request) -> Request:
 
 @contextlib.contextmanager
 def exclusive(request: Request) -> Iterator[None]:
-    """One evaluation at a time on a GPU, across all processes of this machine."""
+    """An evaluation that times has a GPU for itself, across all processes of this machine; others share it."""
     if request.mode != "cuda":
         yield
         return
     gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "0").replace(",", "-") or "none"
-    with FileLock(Path(tempfile.gettempdir()) / f"kernelskill-gpu-{gpu}.lock"):
+    with (Path(tempfile.gettempdir()) / f"kernelskill-gpu-{gpu}.lock").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX if "profile" in request.stages else fcntl.LOCK_SH)  # closing the file unlocks it
         yield

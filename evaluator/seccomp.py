@@ -1,7 +1,8 @@
 """A system-call filter for the process that runs a solution: no new processes, no signals to others, no network, no files.
 
 It holds with or without bubblewrap and for root too, whom RLIMIT_NPROC does not bind: a fork bomb ends at its first
-fork, a disk filler at its first file. Threads stay possible, and so does everything that CUDA does once it is initialised. Refused calls fail with EPERM, so Python reports them with file and line.
+fork, a disk filler at its first file. Threads stay possible, and so does everything that CUDA does once it is
+initialised. Refused calls fail with EPERM, so Python reports them with file and line.
 Linux on x86-64 and aarch64; elsewhere `install` does nothing and says so.
 """
 

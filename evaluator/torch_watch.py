@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from evaluator.simulator.standin.torch_operators import computes
@@ -30,7 +31,7 @@ class OperatorLog:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Counts what is called meanwhile, where torch is loaded."""
-        torch = sys.modules.get("torch")
+        torch: Any = sys.modules.get("torch")
         if torch is None:
             yield
             return
@@ -58,9 +59,9 @@ class OperatorLog:
 
     def _line(self) -> int:
         """The innermost line of the solution on the stack; 0 where it is not on it."""
-        frame = sys._getframe(2)
+        frame: FrameType | None = sys._getframe(2)
         while frame is not None:
             if frame.f_code.co_filename == self._solution:
                 return frame.f_lineno
-            frame = frame.f_back  # type: ignore[assignment]
+            frame = frame.f_back
         return 0

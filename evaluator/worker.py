@@ -160,6 +160,9 @@ class _Evaluation:
             with self._stage("launches"):
                 ready.result()
                 launches, timeline, self.unavailable["cupti"] = profilers.launches(self.full)
+            foreign = foreign_findings(launches, self.request.task)
+            if foreign:
+                raise Ended(rejection(foreign))
             with self._stage("counters"):
                 profiles, self.unavailable["ncu"] = profilers.counters(self.full)
         self.unavailable = {tool: reason for tool, reason in self.unavailable.items() if reason}

@@ -1,4 +1,4 @@
-"""Guard cases judged in forked processes: what every evaluation imports is loaded once, and each starts as fresh as the next."""
+"""Guard cases judged in forked processes: what every evaluation imports is loaded once, and each starts fresh."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 import sys
 
 import pytest
-from benchmarks.guard_cases import Case, load_cases
 
+from benchmarks.guard_cases import Case, load_cases
 from evaluator.types import DeviceSpec, Evaluation, Request
 
 

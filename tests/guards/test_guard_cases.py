@@ -1,4 +1,4 @@
-"""Every cheat is found and every honest look-alike passes, in the simulator; the same files run on a GPU (benchmarks/h200/guards.py)."""
+"""Every cheat is found and every honest look-alike passes, in the simulator; benchmarks/h200/guards.py runs them on a GPU."""
 
 from __future__ import annotations
 
