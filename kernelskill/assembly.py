@@ -30,6 +30,7 @@ from kernelskill.policy import IsolatedPolicy, RuleBook, load_rules
 from kernelskill.tasks import load_task
 from kernelskill.writers import CodeWriter
 from kernelskill.writers.handoff import Waiting
+from kernelskill.writers.replay import ReplayWriter, Step
 from kernelskill.writers.requestbox import REQUESTS, RequestBox
 
 CARDS_BY_ARCH = {"sm_80": "a100", "sm_89": "rtx4090", "sm_90": "h200"}
@@ -98,7 +99,22 @@ def writer_named(name: str, run: Path | None = None, waiting: Waiting | None = N
         from kernelskill.writers.handoff import HandoffWriter
 
         return HandoffWriter(RequestBox((run or Path()) / REQUESTS), load_methods(methods_folder()), waiting)
-    raise KernelSkillError(f"no writer is called {name!r}", hint="writers: template, handoff")
+    kind, _, recorded = name.partition(":")
+    if kind == "replay" and recorded:
+        past = Run.open(Path(recorded))
+        return ReplayWriter(past.source(past.graph.start) if past.graph.start else "", list(recorded_steps(past)))
+    raise KernelSkillError(f"no writer is called {name!r}", hint="writers: template, handoff, replay:RUN")
+
+
+def recorded_steps(run: Run) -> Iterator[Step]:
+    """What a run's writer could do and did at each decision, in order."""
+    attempts = {attempt.round: attempt for attempt in run.graph.attempts}
+    for round_, node, decision in run.decisions:
+        made = attempts.get(round_)
+        able = frozenset(name.removeprefix("applicable.") for name, fact in decision.facts.items()
+                         if name.startswith("applicable.") and fact.value is True)
+        yield Step(run.source(node), able, made.method if made else None,
+                   run.source(made.child) if made and made.child else None, made.message if made else "")
 
 
 def task_name(task_path: Path) -> str:

@@ -23,6 +23,7 @@ COMMANDS = {
     "replay": "Take a run's decisions again and compare.",
     "requests": "List what many runs wait for, or start them.",
     "submit": "Hand in a solution, or all that a batch has; see the verdict and the next request.",
+    "prompt": "Show what the writer was asked in a round.",
     "mcp": "Serve runs to a coding agent over the Model Context Protocol.",
     "experience": "Show, share or forget what earlier runs brought.",
     "task": "Check tasks: can they tell a right kernel from a wrong one?",
