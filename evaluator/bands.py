@@ -43,7 +43,8 @@ class Bands:
                 changed = np.flatnonzero(band != PATTERN)
                 if changed.size:
                     away = BAND_BYTES - int(changed[-1]) if offset == 0 else int(changed[0])
-                    self.broken.append(f"{changed.size} bytes {where} an array of {size} bytes were overwritten, {away} bytes away")
+                    self.broken.append(f"{changed.size} bytes {where} an array of {size} bytes were overwritten, "
+                                       f"{away} bytes away")
         self._held.clear()
 
 

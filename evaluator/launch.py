@@ -165,6 +165,11 @@ class Host:
         seen = self._seen()
         return {"data": {**data, "cubins": seen.pop("cubins")}, **fields, **seen}
 
+    def forget_findings(self) -> None:
+        """After a failure: what the stand-in noticed until then went with it, and is not of the next call."""
+        if self.session is not None:
+            self._reported = len(self.session.findings)
+
     def _seen(self) -> dict[str, Any]:
         """What the stand-in noticed since the last reply."""
         compiled = self.compiled[self._compiled:]
@@ -206,6 +211,8 @@ def serve(
             channel.send(_failed(WrongForm(str(error)), request, session, watched.compiled))
         except BaseException as error:
             channel.send(_failed(error, request, session, watched.compiled))
+            if host is not None:
+                host.forget_findings()
 
 
 def _failed(error: BaseException, request: Request, session: Any, compiled: list[Compiled]) -> dict[str, Any]:

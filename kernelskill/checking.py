@@ -22,10 +22,11 @@ def check(
     solution: Path, task_path: Path, device: DeviceSpec, mode: Mode, examples: int = 100, seed: int = 0,
     layouts: Sequence[str] = (), timeout_s: float = 60.0, folder: Path | None = None,
 ) -> CheckReport:
-    """Checks a solution; with `folder`, first what failed before, and what fails is kept there. Raises TaskError and its kin."""
+    """Checks a solution; with `folder`, first what failed before, and what fails is kept there. Raises KernelSkillError."""
     task = load_task(task_path)
     known = _known(folder) if folder else []
-    request = Request(task=task.spec, solution=str(solution.resolve()), mode=mode, device=device, timeout_s=timeout_s, seed=seed)
+    request = Request(
+        task=task.spec, solution=str(solution.resolve()), mode=mode, device=device, timeout_s=timeout_s, seed=seed)
     report = run_check(CheckRequest.model_validate({
         "request": request, "examples": examples, "layouts": layouts, "known": known}))
     if folder and (report.violated() or known):

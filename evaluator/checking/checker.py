@@ -35,7 +35,6 @@ from evaluator.checking.types import (
     TITLES,
     CheckReport,
     CheckRequest,
-    Declaration,
     Example,
     Layout,
     Outcome,
@@ -135,6 +134,8 @@ class _Check:
         experiments = list(self._experiments(lab, anchors))
         for position, experiment in enumerate(experiments):
             share = lab.time_left / (len(experiments) - position)
+            if "relation" in experiment.properties and self._violated():
+                continue
             self._decide(experiment, trial, max(share, 2.0 * share if position == 0 else 0.0))
         self._not_tested()
         return self._report(lab)
@@ -206,7 +207,7 @@ class _Check:
         return found[:3]
 
     def _decide(self, experiment: Experiment, trial: Trial, seconds: float) -> None:
-        search = Search(trial, experiment.scenario, seconds)
+        search = Search(trial, experiment.scenario, seconds, shrinks=experiment.counts)
         known = [example for example in self.request.known if not experiment.pairs]
         strategy: Any = examples_of(experiment.space)
         database = None if experiment.pairs else Prepared(experiment.space, [*known, *experiment.prepared])
@@ -223,12 +224,16 @@ class _Check:
             outcome: Outcome = "held" if search.judged else "not_tested"
             note = search.spent or ("" if search.judged else "no example got as far")
             return Verdict(property=name, title=title, outcome=outcome, examples=search.judged, note=note)
-        note = "" if experiment.counts else "neither the task nor the solution promises it"
+        note = "" if experiment.counts else f"neither the task nor the solution promises it; {fault.violation.message}"
         return Verdict(property=name, title=title, outcome="violated" if experiment.counts else "not_promised",
-                       examples=search.judged, note=note, counterexample=counterexample(fault, lab))
+                       examples=search.judged, note=note, counterexample=counterexample(fault, lab, title))
+
+    def _violated(self) -> bool:
+        return any(verdict.outcome == "violated" for verdict in self.verdicts)
 
     def _not_tested(self) -> None:
         reasons: dict[Property, str] = {
+            "relation": "other properties are violated" if self._violated() else "the reference has none",
             "special_values": "the solution declares finite values only",
             "block_order": "a GPU chooses the order itself; repeated calls stand in",
             "stream": "the simulator has one stream; run with --device cuda",

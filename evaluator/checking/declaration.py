@@ -40,7 +40,8 @@ def _checked(value: ast.expr, place: str, sizes: dict[str, int]) -> Declaration:
             raise DeclarationError(f"{place}: {NAME} bounds {name!r}, which is no size of the task ({', '.join(sizes)})")
         wrong = [key for key, number in bounds.items() if key not in BOUNDS or number < (key != "min")]
         if wrong:
-            raise DeclarationError(f"{place}: {NAME} bounds {name!r} by {wrong[0]!r} = {bounds[wrong[0]]}: use {', '.join(BOUNDS)}")
+            shown = f"{wrong[0]!r} = {bounds[wrong[0]]}"
+            raise DeclarationError(f"{place}: {NAME} bounds {name!r} by {shown}: use {', '.join(BOUNDS)}")
     strange = [dtype for dtype in declared.dtypes if dtype not in FLOAT_DTYPES]
     if strange:
         raise DeclarationError(f"{place}: {NAME} names the dtype {strange[0]!r}: use {', '.join(sorted(FLOAT_DTYPES))}")

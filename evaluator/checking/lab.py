@@ -1,4 +1,4 @@
-"""Where one solution is tried: expected values on the judge's side, calls in the solution's process, a fresh one when it dies."""
+"""Where one solution is tried: expected values here, calls in the solution's own process, a fresh one when it dies."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Trial:
         return answer
 
     def right(self, example: Example) -> tuple[Posed, Answer]:
-        """The example and a plain call's answer; Hypothesis drops examples on which that is wrong: another property's matter."""
+        """The example and a plain call's answer; Hypothesis drops those on which that is wrong: another property's matter."""
         posed = self.posed(example)
         answer = self.lab.call(posed)
         if answer.failure is not None or compare(posed.expected, answer.outputs, case_of(example)):
@@ -99,8 +99,16 @@ class Trial:
         if verdict is None:
             return
         fallback = "special_values" if example.values in SPECIAL else "agreement"
-        name = name or ("written" if _unwritten(answer.outputs, verdict.mismatch) else fallback)
+        name = name or ("written" if self._unwritten(steps[-1].posed, answer, verdict.mismatch) else fallback)
         raise VIOLATIONS[name](verdict.message, steps, verdict.mismatch, got=answer.outputs)
+
+    def _unwritten(self, posed: Posed, answer: Answer, mismatch: Mismatch) -> bool:
+        """Whether the first wrong element holds whatever fresh memory is filled with."""
+        fresh = FRESH_FLOAT if _bytes_at(answer.outputs, mismatch)[1] else FRESH_INTEGER
+        if _bytes_at(answer.outputs, mismatch)[0] != {fresh}:
+            return False
+        again = self.lab.call(posed, "fresh", Conditions(fresh_byte=OTHER_BYTE))
+        return again.failure is None and _bytes_at(again.outputs, mismatch)[0] == {OTHER_BYTE}
 
     def same(self, first: Answer, again: Answer, steps: Sequence[Step], name: str, what: str) -> None:
         """Raises Violation of `name` where the answers differ: in any bit, or with float atomics beyond the tolerance."""
@@ -167,7 +175,8 @@ def late_stream(trial: Trial, example: Example) -> None:
     """On a stream of its own, on which the inputs arrive late."""
     posed, first = trial.right(example)
     steps = [Step(posed, "fresh", Conditions(late_stream=True))]
-    trial.same(first, trial.perform(steps), steps, "stream", "the caller's stream is not the default one, and its inputs arrive late")
+    what = "the caller's stream is not the default one, and its inputs arrive late"
+    trial.same(first, trial.perform(steps), steps, "stream", what)
 
 
 def other_layout(trial: Trial, example: Example) -> None:
@@ -190,13 +199,12 @@ def _failed(answer: Answer, steps: Sequence[Step]) -> Violation:
     return VIOLATIONS[OF_FINDING.get(finding.kind, "runs") if finding else "runs"](text, steps, None, finding)
 
 
-def _unwritten(outputs: Any, mismatch: Mismatch) -> bool:
-    """Whether the first wrong element holds what fresh memory was filled with."""
+def _bytes_at(outputs: Any, mismatch: Mismatch) -> tuple[set[int], bool]:
+    """The distinct bytes of the first wrong element, and whether it is floating point."""
     if mismatch.index is None:
-        return False
+        return set(), False
     leaf: Leaf = dict(leaves(outputs, "out"))[mismatch.output]
-    fresh = FRESH_FLOAT if leaf.is_float else FRESH_INTEGER
-    return set(np.asarray(leaf.values[mismatch.index]).tobytes()) == {fresh}
+    return set(np.asarray(leaf.values[mismatch.index]).tobytes()), leaf.is_float
 
 
 def _first_difference(before: Leaf, now: Leaf) -> tuple[int, ...] | None:
@@ -217,8 +225,8 @@ def _difference(
     old, new = (leaf.as_float64() if leaf.is_float else leaf.values for leaf in (before, now))
     where = f"{path}[{', '.join(map(str, index))}]" if index else path
     mismatch = Mismatch(
-        output=path, case=str(case_of(example)), sizes=example.sizes, index=index, expected=float(old[index]), got=float(new[index]),
-        expected_shape=before.shape, got_shape=now.shape, expected_dtype=before.dtype, got_dtype=now.dtype, allowed_error=0.0,
+        output=path, case=str(case_of(example)), sizes=example.sizes, index=index, expected=float(old[index]),
+        got=float(new[index]), expected_shape=before.shape, got_shape=now.shape, expected_dtype=before.dtype, got_dtype=now.dtype, allowed_error=0.0,
         wrong_elements=int((old != new).sum()), total_elements=int(old.size))
     return f"{where} is {new[index]:.9g} where the plain call gave {old[index]:.9g}: {what}", steps, mismatch
 
@@ -238,7 +246,9 @@ def related(relation: Relation) -> Scenario:
             reject()
         steps = [Step(first), Step(second)]
         answers = [trial.lab.call(step.posed) for step in steps]
-        if any(answer.failure is not None for answer in answers):
+        if any(answer.failure is not None for answer in answers) or compare(
+            first.expected, answers[0].outputs, case_of(example)
+        ):
             reject()
         wanted = _effect(relation, first.expected, second.expected, answers[0].outputs, example.seed)
         verdict = compare(wanted, answers[1].outputs, case_of(example))

@@ -1,7 +1,7 @@
 """Metamorphic relations: what must become of the outputs when the inputs are permuted, shifted, scaled, negated, cut.
 
-Which of them a task has is not assumed: each candidate is tried on the reference in double precision, on several inputs, and kept
-where it holds. The solution is then held to it on its own outputs, with no reference in between but the tolerance.
+Which of them a task has is not assumed: each candidate is tried on the reference in double precision, on several inputs, and
+kept where it holds. The solution is then held to it on its own outputs, with no reference in between but the tolerance.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ NEGATED = Change("{x} is negated", lambda array, _: -array, _same)
 FEWER_ROWS = Change("only the first half of the rows of {x} is given", _first_rows, _first_rows)
 CAUSES = (PERMUTED_ROWS, PERMUTED_COLUMNS, SHIFTED, SCALED, NEGATED, FEWER_ROWS)
 EFFECTS = {
-    PERMUTED_ROWS.text: (PERMUTED_ROWS, PERMUTED_COLUMNS, UNCHANGED), PERMUTED_COLUMNS.text: (UNCHANGED, PERMUTED_COLUMNS, PERMUTED_ROWS),
+    PERMUTED_ROWS.text: (PERMUTED_ROWS, PERMUTED_COLUMNS, UNCHANGED),
+    PERMUTED_COLUMNS.text: (UNCHANGED, PERMUTED_COLUMNS, PERMUTED_ROWS),
     SHIFTED.text: (UNCHANGED, SHIFTED), SCALED.text: (SCALED, UNCHANGED), NEGATED.text: (NEGATED, UNCHANGED),
     FEWER_ROWS.text: (FEWER_ROWS,),
 }
@@ -122,7 +123,7 @@ def _targets(inputs: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     for name, _ in arrays[:3]:
         yield (name,)
     together = tuple(name for name, leaf in arrays if leaf.shape[0] == arrays[0][1].shape[0])
-    if 1 < len(together):
+    if len(together) > 1:
         yield together
 
 

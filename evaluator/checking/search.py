@@ -19,6 +19,8 @@ PHASES = (Phase.reuse, Phase.generate, Phase.shrink)
 """`explain` would call the solution many times more."""
 SUPPRESSED = (HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large, HealthCheck.large_base_example)
 """A call takes what it takes, and which sizes a task refuses is found by asking it."""
+ATTEMPTS = 2
+"""Examples may be tried so many times as often as they are wanted."""
 SHRINKING_SECONDS = 6.0
 """After the first fault, however much time the search still has."""
 
@@ -42,8 +44,12 @@ class Search:
     trial: Trial
     scenario: Scenario
     seconds: float
+    shrinks: bool = True
     judged: int = 0
-    """Examples that ended with a verdict, those of shrinking left out."""
+    """Examples that ended with a verdict."""
+    attempts: int = 0
+    limit: int = 0
+    """Attempts before the first fault, dropped examples included."""
     left_out: int = 0
     """Examples not tried because smaller ones took too long."""
     spent: str = ""
@@ -56,9 +62,10 @@ class Search:
     def run(self, strategy: SearchStrategy[Any], database: ExampleDatabase | None, examples: int, seed_value: int) -> None:
         """Draws up to `examples` examples beside the prepared ones. Never raises for what the solution does."""
         self._until = time.monotonic() + self.seconds
+        self.limit = ATTEMPTS * examples + 20
 
         @seed(seed_value)
-        @settings(max_examples=examples, deadline=None, database=database, phases=PHASES, suppress_health_check=SUPPRESSED,
+        @settings(max_examples=examples, deadline=None, database=database, phases=PHASES if self.shrinks else PHASES[:2], suppress_health_check=SUPPRESSED,
                   report_multiple_bugs=True, verbosity=Verbosity.quiet, print_blob=False)
         @given(strategy)
         def property_test(example: Any) -> None:
@@ -74,32 +81,40 @@ class Search:
             self._mark_flaky(failed)
 
     def _try(self, example: Any) -> None:
+        violation = self._verdict(example)
+        if violation is not None:
+            # One line raises everything: Hypothesis takes faults of one class from one line for one fault.
+            raise type(violation)(violation.message, violation.steps, violation.mismatch, violation.finding, violation.got)
+
+    def _verdict(self, example: Any) -> Violation | None:
         if time.monotonic() > self._until or self.spent:
             # Shrinking ends when nothing smaller fails; what failed before must still fail, or it would pass for flaky.
-            if example in self._known:
-                raise self._known[example]
             self.spent = self.spent or "its share of the time is over"
-            return
+            return self._known.get(example)
+        self.attempts += 1
+        if self.attempts > self.limit:
+            self.spent = (f"only {self.judged} of {self.limit} examples got as far: the task excludes the others, or a plain call is "
+                          "wrong")
+            return self._known.get(example)
         if example not in self._known and any(self.trial.lab.too_slow(part) for part in _parts(example)):
             self.left_out += 1
             reject()
         try:
             self.scenario(self.trial, example)
         except Violation as violation:
+            self.judged += 1
             self._note(example, violation)
-            raise
+            return violation
         except Spent as spent:
             self.spent = str(spent)
-            if example in self._known:
-                raise self._known[example] from None
-            return
-        if not self.faults:
-            self.judged += 1
+            return self._known.get(example)
+        self.judged += 1
+        return None
 
     def _note(self, example: Any, violation: Violation) -> None:
         if not self.faults:
+            self.limit = 1 << 30
             self._until = min(self._until, time.monotonic() + SHRINKING_SECONDS)
-            self.judged += 1
         self._known[example] = violation
         known = self.faults.get(violation.property)
         if known is None:

@@ -1,8 +1,8 @@
 """What may be expected where inputs hold NaN, infinities, denormals or numbers near overflow.
 
-An element is judged where the reference says the same in its own dtypes, in double precision, and with denormals flushed to zero
-(CuPy compiles with -ftz=true): the same NaN, the same infinity, or a finite number. Where these differ, rounding decides, and the
-solution may return anything.
+An element is judged where the reference says the same in its own dtypes, in double precision, and with denormals flushed to
+zero (CuPy compiles with -ftz=true): the same NaN, the same infinity, or a finite number. Where these differ, rounding decides,
+and the solution may return anything.
 """
 
 from __future__ import annotations

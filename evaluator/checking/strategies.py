@@ -1,7 +1,7 @@
 """The examples that Hypothesis draws, and the systematic ones that it tries first.
 
-An example is drawn as a handful of integers, each an index into a list whose first entry is the simplest: so shrinking ends at a
-small shape, and an example that is wanted (a boundary, one that failed before) can be written down as its integers.
+An example is drawn as a handful of integers, each an index into a list whose first entry is the simplest: so shrinking ends
+at a small shape, and an example that is wanted (a boundary, one that failed before) can be written down as its integers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class Space:
         count = len(self.names)
         sizes = self._sized(self.variants[variant], rest[:count])
         values, dtype, layout, seed = rest[count:]
-        return Example(sizes=sizes, values=self.values[values], seed=seed, dtype=self.dtypes[dtype], layout=self.layouts[layout])
+        return Example(sizes=sizes, values=self.values[values], seed=seed, dtype=self.dtypes[dtype],
+                       layout=self.layouts[layout])
 
     def limits(self) -> list[int]:
         """Numbers of choices, in order: variant, sizes, values, dtype, layout, seed."""
@@ -119,11 +120,10 @@ def sweep(space: Space, numbers: Iterable[int], anchors: Sequence[Mapping[str, i
 
     Kinds of values and seeds go round.
     """
-    kinds, seed = space.values, 0
-    for sizes in _swept_sizes(space, numbers, anchors):
-        seed += 1
-        yield Example(sizes=dict(sizes), values=kinds[seed % len(kinds)], seed=seed, layout=space.layouts[seed % len(space.layouts)],
-                      dtype=space.dtypes[seed % len(space.dtypes)])
+    kinds, layouts, dtypes = space.values, space.layouts, space.dtypes
+    for seed, sizes in enumerate(_swept_sizes(space, numbers, anchors), 1):
+        yield Example(sizes=dict(sizes), values=kinds[seed % len(kinds)], seed=seed, layout=layouts[seed % len(layouts)],
+                      dtype=dtypes[seed % len(dtypes)])
 
 
 def _swept_sizes(space: Space, numbers: Iterable[int], anchors: Sequence[Mapping[str, int]]) -> Iterator[Mapping[str, int]]:

@@ -26,33 +26,40 @@ def report_lines(report: CheckReport) -> Iterator[str]:
 
 
 def verdict_lines(verdict: Verdict) -> Iterator[str]:
-    """The verdict, and its counterexample indented."""
-    count = f"{verdict.examples} examples" if verdict.examples else ""
-    yield f"{MARKS[verdict.outcome]:<10}  {verdict.title}" + "".join(f"  ({word})" for word in (count, verdict.note) if word)
-    if verdict.counterexample is not None:
+    """The verdict, and the counterexample of a violated one indented."""
+    count = f"{verdict.examples} examples" if verdict.examples and verdict.outcome == "held" else ""
+    remarks = "".join(f"  ({word})" for word in (count, verdict.note) if word)
+    yield f"{MARKS[verdict.outcome]:<10}  {verdict.title}{remarks}"
+    if verdict.counterexample is not None and verdict.outcome == "violated":
         yield from (f"{'':12}{line}" for line in counterexample_lines(verdict.counterexample))
 
 
 def counterexample_lines(found: Counterexample) -> Iterator[str]:
     """What was called with what, what came out, and where it was first met."""
-    yield f"smallest example: {found.example}"
+    yield f"smallest example  {found.example}"
     if found.inputs:
-        yield f"inputs: {'; '.join(found.inputs)}"
+        yield f"inputs            {'; '.join(found.inputs)}"
     if found.scenario != "one call":
-        yield f"scenario: {found.scenario}"
-    yield found.message
-    mismatch = found.mismatch
-    if mismatch is not None and mismatch.index is not None and mismatch.expected is not None and mismatch.got is not None:
-        error = abs(mismatch.got - mismatch.expected)
-        yield (f"first wrong element {mismatch.output}[{', '.join(map(str, mismatch.index))}]: expected {mismatch.expected:.9g}, "
-               f"got {mismatch.got:.9g}, error {error:.3g}, allowed {mismatch.allowed_error or 0:.3g}")
+        yield f"scenario          {found.scenario}"
+    yield f"seen              {_seen(found)}"
     finding = found.finding
     if finding is not None and (finding.origin or finding.line):
-        yield f"at {finding.origin or f'line {finding.line} of the CUDA source'}: {(finding.source or '').strip()}"
+        place = finding.origin or f"line {finding.line} of the CUDA source"
+        yield f"at                {place}: {(finding.source or '').strip()}"
     if found.flaky:
-        yield "the same example also passed: the result is not deterministic"
+        yield "                  the same example also passed: the result is not deterministic"
     if found.first_found is not None and found.first_found != found.example:
-        yield f"first met after {found.after} examples with {found.first_found}"
+        yield f"first met         after {found.after} examples, with {found.first_found}"
+
+
+def _seen(found: Counterexample) -> str:
+    mismatch = found.mismatch
+    if mismatch is None or mismatch.index is None or mismatch.expected is None or mismatch.got is None:
+        return found.message
+    place = f"{mismatch.output}[{', '.join(map(str, mismatch.index))}]" if mismatch.index else mismatch.output
+    error = abs(mismatch.got - mismatch.expected)
+    return (f"first wrong element {place}: expected {mismatch.expected:.9g}, got {mismatch.got:.9g}, error {error:.3g}, allowed "
+            f"{mismatch.allowed_error or 0:.3g}; {mismatch.wrong_elements} of {mismatch.total_elements} elements are wrong")
 
 
 def _declared(report: CheckReport) -> str:

@@ -52,7 +52,8 @@ class Example(Frozen):
 
     def __str__(self) -> str:
         shape = ", ".join(f"{name}={value}" for name, value in self.sizes.items())
-        more = "".join(f", {word}" for word in (self.dtype, "" if self.layout == "contiguous" else f"{self.layout} inputs") if word)
+        layout = "" if self.layout == "contiguous" else f"{self.layout} inputs"
+        more = "".join(f", {word}" for word in (self.dtype, layout) if word)
         return f"{shape}; {self.values} values, seed {self.seed}{more}"
 
 

@@ -15,7 +15,9 @@ import click
 @click.option("--device", default="auto", show_default=True, type=click.Choice(["auto", "sim", "cuda"]), help="Where it runs.")
 @click.option("--arch", default="sm_90", show_default=True, help="Architecture to simulate.")
 @click.option("--card", default="", help="Device card to simulate, by name or file.")
-@click.option("--examples", default=100, show_default=True, type=click.IntRange(1), help="Random examples, after the boundaries.")
+@click.option(
+    "--examples", default=100, show_default=True, type=click.IntRange(1), help="Random examples, after the boundaries."
+)
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Another seed draws other examples.")
 @click.option("--layouts", multiple=True, type=click.Choice(["offset", "strided", "transposed"]),
               help="Hold the solution to this layout of its inputs too, declared or not.")
