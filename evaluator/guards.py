@@ -63,6 +63,7 @@ FORBIDDEN_NAMES = {
     "__import__": "imports by assembled names", "globals": "rebinds names out of sight", "__builtins__": "patches Python",
 }
 FRAME_ATTRIBUTES = {
+    "_make_subclass", "_make_wrapper_subclass", "as_subclass",
     "DisableTorchFunction", "DisableTorchFunctionSubclass", "f_back", "f_locals", "f_globals", "tb_frame", "gi_frame",
     "__subclasses__", "__globals__", "__code__",
 }
