@@ -177,6 +177,7 @@ def expected_here(task: TaskSpec, data: Mapping[str, Any], seed: int, count: int
 
     from evaluator.oracle_torch import KernelBenchOracle
 
+    torch.set_num_threads(1)  # OpenMP threads do not survive a fork; the work is the GPU's
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     oracle = KernelBenchOracle(task.model_copy(update={"check_sizes": ()}))
     oracle.device = "cuda" if torch.cuda.is_available() else "cpu"

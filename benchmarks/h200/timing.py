@@ -217,7 +217,8 @@ def _shown_time(estimate: TimeEstimate | None) -> dict[str, Any] | None:
     if estimate is None:
         return None
     low, high = estimate.low_us or 0.0, estimate.high_us or 0.0
-    return {"us": round(estimate.time_us, 3), "low": round(low, 3), "high": round(high, 3), "samples": estimate.samples, "provenance": estimate.provenance}
+    return {"us": round(estimate.time_us, 3), "low": round(low, 3), "high": round(high, 3), "samples": estimate.samples,
+            "provenance": estimate.provenance}
 
 
 def _say(name: str, row: Any) -> None:
