@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from evaluator.environment import environment
+from evaluator.gpu_state import gpu_uuid
 from evaluator.sandbox import clean_environment, sandbox_name, wrapped
 from evaluator.types import Evaluation, Request, Status
 
@@ -111,7 +112,8 @@ def exclusive(request: Request) -> Iterator[None]:
     if request.mode != "cuda":
         yield
         return
-    gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "0").replace(",", "-") or "none"
+    # By its UUID two processes that number the GPUs differently meet at the same lock.
+    gpu = gpu_uuid() or os.environ.get("CUDA_VISIBLE_DEVICES", "0").replace(",", "-") or "none"
     with (Path(tempfile.gettempdir()) / f"kernelskill-gpu-{gpu}.lock").open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX if "profile" in request.stages else fcntl.LOCK_SH)  # closing the file unlocks it
         yield
