@@ -15,6 +15,7 @@ from kernelskill import __version__
 
 COMMANDS = {
     "optimize": "Make a task's kernel faster, round by round.",
+    "bench": "Optimise many tasks and score the results.",
     "why": "Say why a method was chosen, or why another was not.",
     "show": "Show a run: its graph of attempts and their results.",
     "evaluate": "Compile, verify and profile one solution.",

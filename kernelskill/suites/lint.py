@@ -17,10 +17,13 @@ from pydantic import ValidationError
 
 from evaluator.lint.report import LintReport, LintRequest
 from evaluator.types import DeviceSpec
+from kernelskill import assembly
 from kernelskill.errors import KernelSkillError, Location, TaskError
 from kernelskill.suites.discover import SuiteTask
 from kernelskill.tasks import load_task
 
+LINT_SECONDS = 60.0
+"""What a bench spends on a task's lint at most."""
 Told = Callable[[str, LintReport], None]
 """Called with a task's key and its report."""
 
@@ -40,7 +43,7 @@ class LintJob:
 
 def reports_of(job: LintJob, told: Told = lambda key, report: None) -> dict[str, LintReport]:
     """Key -> report of every task, in the suite's order. A task that does not load is `not_checked`, with the reason."""
-    found = _recorded(job.out) if job.out is not None else {}
+    found = recorded(job.out) if job.out is not None else {}
     requests: dict[str, LintRequest] = {}
     for task in job.tasks:
         if task.key in found:
@@ -62,7 +65,14 @@ def reports_of(job: LintJob, told: Told = lambda key, report: None) -> dict[str,
     return {task.key: found[task.key] for task in job.tasks}
 
 
-def _recorded(path: Path) -> dict[str, LintReport]:
+def reports_for(tasks: Sequence[SuiteTask], options: assembly.Options, out: Path, told: Told) -> dict[str, LintReport]:
+    """The reports of a bench's tasks on the device that its runs use."""
+    mode, device = assembly.choose_device(options)
+    return reports_of(LintJob(tasks, device, mode == "cuda", LINT_SECONDS, 1, out), told)
+
+
+def recorded(path: Path) -> dict[str, LintReport]:
+    """Key -> report of a file that `reports_of` wrote; nothing where there is none. Raises KernelSkillError."""
     if not path.exists():
         return {}
     found = {}
