@@ -10,7 +10,7 @@ from evaluator.types import Evaluation, Status, Tool
 from kernelskill.agents.diagnoser import describe_finding, describe_mismatch
 from kernelskill.facts.nsight import bottleneck
 from kernelskill.report.console import result_console, time_text
-from kernelskill.report.speedup import baseline_table, headline, spread_text
+from kernelskill.report.speedup import baseline_table, headline, missing_lines, spread_text
 from kernelskill.vocabulary import VOCABULARY
 
 MAX_LOG_LINES = 30
@@ -41,7 +41,7 @@ def print_evaluation(evaluation: Evaluation) -> None:
         console.print(line, markup=False)
     if evaluation.baselines:
         console.print(baseline_table(evaluation))
-        console.print(headline(evaluation), markup=False)
+        console.print("\n".join([*missing_lines(evaluation), headline(evaluation)]), markup=False)
     for line in [*counter_lines(evaluation), *unknown_lines(evaluation)]:
         console.print(line, style="dim", markup=False)
     if evaluation.resources:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table
 
 from evaluator.baselines import best_torch, speedup
@@ -70,17 +69,22 @@ def final_report(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def baseline_table(evaluation: Evaluation) -> Table:
-    """Every baseline: its time, precision and the solution's speedup over it, taken in turns."""
+    """Every baseline that has a time: its precision, and the solution's speedup over it, taken in turns."""
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("baseline", "flags", "precision", "time", "graph replay", "speedup", "95 % interval", "note"):
-        table.add_column(name, justify="right" if name in ("time", "graph replay", "speedup") else "left", overflow="fold")
+    for name in ("baseline", "precision", "time", "as graph", "speedup (95 %)"):
+        table.add_column(name, justify="right" if name in ("time", "as graph") else "left", no_wrap=True)
     for row in evaluation.baselines:
         found = speedup(row)
-        table.add_row(
-            row.name, row.flags, row.precision_class or "–", time_text(row.time.time_us if row.time else None),
-            time_text(row.graph_time.time_us if row.graph_time else None), ratio_text(found[0] if found else None),
-            f"{found[1]:.2f} to {found[2]:.2f}" if found else "–", escape(row.reason[:200]))
+        if row.time and found:
+            graph = time_text(row.graph_time.time_us) if row.graph_time else "–"
+            table.add_row(row.name, row.precision_class or "–", time_text(row.time.time_us), graph,
+                          f"{ratio_text(found[0])} ({found[1]:.2f} to {found[2]:.2f})")
     return table
+
+
+def missing_lines(evaluation: Evaluation) -> list[str]:
+    """The baselines without a time, and why."""
+    return [f"no time for {row.name}: {row.reason[:300]}" for row in evaluation.baselines if row.time is None]
 
 
 def _row(row: BaselineTime) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from evaluator.gpu_state import slowed
 from evaluator.types import Evaluation, Status
 from kernelskill.memory.run import BEST, Run
 from kernelskill.report.console import ratio_text, result_console, time_text
-from kernelskill.report.speedup import baseline_table, claim, final_report, headline, interval_of, spread_text
+from kernelskill.report.speedup import baseline_table, claim, final_report, headline, interval_of, missing_lines, spread_text
 
 
 def report_of(run: Run) -> dict[str, Any]:
@@ -98,6 +98,8 @@ def _print_final(console: Console, final: Evaluation) -> None:
         console.print(f"the card was held back meanwhile ({', '.join(held)})", style="yellow")
     if final.baselines:
         console.print(baseline_table(final))
+        for line in missing_lines(final):
+            console.print(line, style="dim", markup=False)
     if said := headline(final):
         console.print(f"[bold]{escape(said)}[/bold]")
 

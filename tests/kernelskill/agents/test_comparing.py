@@ -60,8 +60,8 @@ def test_modelled_and_measured_times_are_not_compared():
 
 @pytest.mark.parametrize("own,child,allow,refused", [
     ("fp32", "fp32", (), False), ("fp32", "near_fp32", (), False), ("fp32", "tf32", (), True),
-    ("fp32", "tf32", ("tf32",), False), ("fp32", "bf16", ("tf32",), True), ("fp16", "fp16", (), False), ("tf32", "tf32", (), False), ("tf32", "bf16", (), True),
-    ("fp32", None, (), False),
+    ("fp32", "tf32", ("tf32",), False), ("fp32", "bf16", ("tf32",), True), ("fp16", "fp16", (), False),
+    ("tf32", "tf32", (), False), ("tf32", "bf16", (), True), ("fp32", None, (), False),
 ])
 def test_a_lower_precision_needs_permission(own, child, allow, refused):
     message = optimizer(evaluation(None, own), allow)._too_imprecise(evaluation(None, child, 8000.0))
