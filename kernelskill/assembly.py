@@ -7,33 +7,41 @@ import importlib.util
 import logging
 import platform
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from evaluator.types import BaselineName, DeviceSpec, Mode
 from kernelskill import __version__
+from kernelskill.agents.generator import Generator
 from kernelskill.agents.optimizer import Optimizer
+from kernelskill.agents.planner import Planner
 from kernelskill.agents.reviewer import Reviewer
-from kernelskill.errors import ExperienceError, KernelSkillError, RunError
+from kernelskill.config import model_settings, reconnected
+from kernelskill.errors import ExperienceError, KernelSkillError, Location, RunError
 from kernelskill.facts.device import detect_device, gpu_present, load_device
-from kernelskill.loop import Loop, Observer
+from kernelskill.loop import Decider, Loop, Observer
 from kernelskill.memory.experience import Snapshot
 from kernelskill.memory.run import Run, RunConfig
 from kernelskill.methods import load_methods
 from kernelskill.model import Task
 from kernelskill.paths import methods_folder, rules_folder
 from kernelskill.policy import IsolatedPolicy, RuleBook, load_rules
+from kernelskill.policy.ablation import FreeChoice, RandomPolicy
 from kernelskill.tasks import load_task
 from kernelskill.writers import CodeWriter
+from kernelskill.writers.free import FreeWriter
 from kernelskill.writers.handoff import Waiting
 from kernelskill.writers.replay import ReplayWriter, Step
 from kernelskill.writers.requestbox import REQUESTS, RequestBox
 
 CARDS_BY_ARCH = {"sm_80": "a100", "sm_89": "rtx4090", "sm_90": "h200"}
+WRITERS = {"template": "template", "litellm": "litellm", "handoff": "handoff", "replay": "replay:RUN"}
+FREE = ("litellm", "handoff")
+"""Writers that can write a first solution, and mend one."""
 LOG = logging.getLogger(__name__)
 RECORDED_PACKAGES = ("numpy", "durable-rules", "networkx", "nvidia-cuda-nvrtc", "torch", "cupy-cuda13x", "cupy-cuda12x")
 
@@ -58,6 +66,17 @@ class Options:
     """Precision classes that are permitted, beside the task's own."""
     baselines: str = ""
     """What the best solution is compared with at the end (mode cuda): names, `all`, `none`; "" for all."""
+    model: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of the language model that were given (see config.ModelSettings)."""
+    seeds: int = 2
+    """First solutions that a writer makes of a task that brings none."""
+    repairs: int = 2
+    """Repairs of a failed attempt at most."""
+    off_method: Literal["reject", "relabel"] = "reject"
+    policy: Literal["rules", "random"] = "rules"
+    policy_seed: int = 2026
+    long_term: bool = True
+    short_term: bool = True
 
 
 def choose_device(options: Options) -> tuple[Mode, DeviceSpec]:
@@ -86,11 +105,21 @@ def rule_book(extra: Sequence[Path], methods: Collection[str]) -> RuleBook:
     return load_rules([rules_folder(), *extra], methods)
 
 
-def writer_named(name: str, run: Path | None = None, waiting: Waiting | None = None) -> CodeWriter:
-    """The code writer of that name, for the run in a folder where there is one yet; raises KernelSkillError.
+def describe(task: Task, writer: str) -> Task:
+    """The task as that writer sees it: with family and operation where they are recognised. Raises KernelSkillError."""
+    kind, _, recorded = writer.partition(":")
+    if kind not in WRITERS or (kind == "replay") != bool(recorded):
+        raise KernelSkillError(f"no writer is called {writer!r}", hint="writers: " + ", ".join(WRITERS.values()))
+    if kind == "replay":
+        Run.open(Path(recorded))
+    from kernelskill.writers.template import TemplateWriter
 
-    `waiting` is told when an answer is awaited; None: the run pauses then.
-    """
+    return TemplateWriter().describe(task) if kind == "template" else FreeWriter(()).describe(task)
+
+
+def writer_of(run: Run, waiting: Waiting | None = None) -> CodeWriter:
+    """The code writer of a run. `waiting` is told when an answer is awaited; None: the run pauses then."""
+    name = run.config.writer
     if name == "template":
         from kernelskill.writers.template import TemplateWriter
 
@@ -98,12 +127,17 @@ def writer_named(name: str, run: Path | None = None, waiting: Waiting | None = N
     if name == "handoff":
         from kernelskill.writers.handoff import HandoffWriter
 
-        return HandoffWriter(RequestBox((run or Path()) / REQUESTS), load_methods(methods_folder()), waiting)
+        return HandoffWriter(RequestBox(run.folder / REQUESTS), load_methods(methods_folder()), waiting)
     kind, _, recorded = name.partition(":")
-    if kind == "replay" and recorded:
+    if kind == "replay":
         past = Run.open(Path(recorded))
         return ReplayWriter(past.source(past.graph.start) if past.graph.start else "", list(recorded_steps(past)))
-    raise KernelSkillError(f"no writer is called {name!r}", hint="writers: template, handoff, replay:RUN")
+    if name == "litellm" and run.config.model is not None:
+        from kernelskill.writers.litellm import LitellmWriter
+
+        return LitellmWriter(reconnected(run.config.model), load_methods(methods_folder()), run)
+    raise RunError(f"the run's writer {name!r} is not known here", location=Location(run.folder / "run.json"),
+                   hint="use the version of kernelskill that made the run")
 
 
 def recorded_steps(run: Run) -> Iterator[Step]:
@@ -131,7 +165,8 @@ def create_run(task_path: Path, options: Options, folder: Path) -> Run:
     """A new run; raises KernelSkillError for anything the user can mend, before the folder exists."""
     task = load_task(task_path).allowing(options.allow_library).permitting(options.allow)
     mode, device = choose_device(options)
-    family = writer_named(options.writer).describe(task).family
+    family = describe(task, options.writer).family
+    model = model_settings(options.model) if options.writer == "litellm" else None
     rule_book(options.rules, load_methods(methods_folder()))
     files = task_path.parent if task_path.name == "task.toml" else task_path
     config = RunConfig(
@@ -140,6 +175,9 @@ def create_run(task_path: Path, options: Options, folder: Path) -> Run:
         rules=tuple(str(r.resolve()) for r in options.rules), versions=versions(),
         allow_library=options.allow_library, allow=options.allow,
         baselines=chosen_baselines(options.baselines or "all", task, mode) if mode == "cuda" or options.baselines else (),
+        model=model, off_method=options.off_method, policy=options.policy,
+        policy_seed=options.policy_seed, long_term=options.long_term, short_term=options.short_term,
+        seeds=options.seeds if options.writer in FREE else 0, repairs=options.repairs if options.writer in FREE else 0,
         experience=known_before(options.experience, device, mode, family),
     )
     return Run.create(folder, config, files)
@@ -205,19 +243,28 @@ def open_run(folder: Path) -> Run:
 
 def assemble(run: Run, observer: Observer, waiting: Waiting | None = None) -> Loop:
     """Everything around a run's folder."""
-    writer = writer_named(run.config.writer, run.folder, waiting)
+    writer, cards = writer_of(run, waiting), load_methods(methods_folder())
     task = run_task(run, writer)
-    cards = load_methods(methods_folder())
-    policy = IsolatedPolicy(rule_book([Path(r) for r in run.config.rules], cards))
     reviewer = Reviewer(task, run.config.device, run.config.mode, run.config.timeout_s)
-    return Loop(run, policy, Optimizer(task, run, reviewer, writer, cards), observer)
+    planner = Planner(task, cards, run.config.device, run.config.mode)
+    return Loop(run, policy_of(run, cards), Generator(task, run, reviewer, writer, planner),
+                Optimizer(task, run, reviewer, writer, cards), observer)
+
+
+def policy_of(run: Run, methods: Collection[str]) -> Decider:
+    """Who decides in a run: the rules, or what an ablation puts in their place."""
+    if not run.config.long_term:
+        return FreeChoice()
+    if run.config.policy == "random":
+        return RandomPolicy(run.config.policy_seed)
+    return IsolatedPolicy(rule_book([Path(r) for r in run.config.rules], methods))
 
 
 def run_task(run: Run, writer: CodeWriter) -> Task:
     """The run's own copy of its task, with the writer's start where the task brings none."""
     task = writer.describe(load_task(run.folder / run.config.task_copy).allowing(run.config.allow_library)
                            .permitting(run.config.allow))
-    return task if task.start_source else task.with_start(writer.start(task))
+    return task if task.start_source or run.config.seeds else task.with_start(writer.start(task))
 
 
 def versions() -> dict[str, str]:

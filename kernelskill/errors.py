@@ -66,6 +66,12 @@ class DecisionError(KernelSkillError):
     exit_code = 1
 
 
+class ModelError(KernelSkillError):
+    """A language model gives no answer at all: wrong key, wrong name, out of reach. The run stops and can be gone on with."""
+
+    exit_code = 1
+
+
 class WriterError(KernelSkillError):
     """A writer could not produce code for the method (the attempt fails; the run goes on)."""
 

@@ -19,7 +19,7 @@ from evaluator.types import Frozen
 from kernelskill import documentcache
 from kernelskill.errors import Location, MethodError, did_you_mean, near_or_all
 from kernelskill.issues import Issue, schema_issues
-from kernelskill.model import Fact, Value
+from kernelskill.model import Fact, Part, Value
 from kernelskill.vocabulary import VOCABULARY, lookup
 from kernelskill.yamlsource import Document, parse
 
@@ -33,6 +33,8 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 WORDS = {"==": "equal to", "!=": "different from", "<": "below", "<=": "at most", ">": "above", ">=": "at least",
          "in": "one of", "not_in": "none of"}
+PARTS: dict[Part, str] = {"kernels": "the kernels", "launch": "grid and block of the launches",
+                          "host": "what the host calls besides launching and allocating"}
 FRONT_MATTER = re.compile(r"\A---\n(.*?\n)---\n", re.DOTALL)
 FENCE = re.compile(r"^```(cuda|python) (before|after)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LAUNCH = re.compile(r"^// launch: (\w+) grid=(\S+) block=(\S+) args=(\S+)$", re.MULTILINE)
@@ -96,6 +98,11 @@ class Condition(Frozen):
         if left is None or (self.parent and right is None):
             return None
         return COMPARE[self.op](left.value, right.value if right is not None else self.operand)
+
+    @property
+    def compares(self) -> bool:
+        """It, or one of its alternatives, is a comparison with the parent."""
+        return self.parent or any(each.compares for each in self.any)
 
     def wanted(self, parent: Mapping[str, Fact]) -> str:
         """E.g. `vector_load_bytes at least 16`; a comparison with the parent names the parent's value."""
@@ -188,6 +195,10 @@ class MethodCard(Frozen):
     requires: tuple[str, ...] = ()
     """Methods that must be on the path before this one, where their own family uses them."""
     conflicts: tuple[str, ...] = ()
+    follow_up: tuple[str, ...] = ()
+    """A coupled edit: this step may cost time by itself, one of these then has to follow before the two are judged together."""
+    scope: tuple[Part, ...] = ("kernels", "launch")
+    """The parts of a solution that the method may change."""
     sources: tuple[str, ...] = Field(min_length=1)
     example: ExampleData
     body: str = ""
@@ -268,7 +279,7 @@ def _issue(location: Location, message: str, hint: str = "") -> Issue:
 
 
 def _unknown_methods(card: MethodCard, known: Collection[str]) -> Iterator[Issue]:
-    for key in ("requires", "conflicts"):
+    for key in ("requires", "conflicts", "follow_up"):
         for index, other in enumerate(getattr(card, key)):
             if other not in known:
                 document, *_ = _front_matter(Path(card.path), Path(card.path).read_text(encoding="utf-8"))
@@ -303,6 +314,55 @@ def broken_promises(card: MethodCard, parent: Mapping[str, Fact], child: Mapping
               if promise.holds(child, parent) is False]
     return broken + [f"{card.id} forbids {rule.describe(child, parent)}" for rule in card.forbids
                      if rule.holds(child, parent) is True]
+
+
+def broken_scope(card: MethodCard, changed: Collection[Part]) -> list[str]:
+    """Sentences for each part that the code changed although the method leaves it alone."""
+    return [f"{card.id} does not change {PARTS[part]}, the code does" for part in PARTS
+            if part in changed and part not in card.scope]
+
+
+def matching_methods(cards: Mapping[str, MethodCard], parent: Mapping[str, Fact], child: Mapping[str, Fact],
+                     changed: Collection[Part]) -> list[str]:
+    """Methods that the step from `parent` to `child` could have been, the one with most promises first.
+
+    Every promise is known to hold and did not all hold before, nothing forbidden shows, and the method was open at `parent`.
+    """
+    found = [card for card in cards.values() if _is_step_of(card, parent, child) and not broken_scope(card, changed)
+             and not obstacles(card, cards, parent)]
+    return [card.id for card in sorted(found, key=lambda card: (-len(card.promises), card.id))]
+
+
+def _is_step_of(card: MethodCard, parent: Mapping[str, Fact], child: Mapping[str, Fact]) -> bool:
+    kept = all(promise.holds(child, parent) is True for promise in card.promises)
+    new = any(promise.holds(parent, parent) is not True for promise in card.promises)
+    return kept and new and not any(rule.holds(child, parent) is True for rule in card.forbids)
+
+
+def obstacles(card: MethodCard, cards: Mapping[str, MethodCard], facts: Mapping[str, Fact]) -> list[str]:
+    """Sentences for everything in a card that keeps the method from a solution with these facts.
+
+    That is a precondition that is false, another family of kernels, a method that has to come first, and one on the path that
+    rules it out.
+    """
+    family = facts.get("task_family")
+    foreign = family is not None and family.value not in card.families
+    other = [f"{card.id} is for {', '.join(card.families)}, not for {family.value}"] if family and foreign else []
+    missing = [f"{card.id} needs {name} first" for name in card.requires if not _is_there(cards[name], facts)]
+    against = {*card.conflicts, *(each.id for each in cards.values() if card.id in each.conflicts)}
+    clashes = [f"{card.id} does not go with {name}, which is applied" for name in sorted(against) if _applied(name, facts)]
+    return unmet_preconditions(card, facts) + other + missing + clashes
+
+
+def _is_there(card: MethodCard, facts: Mapping[str, Fact]) -> bool:
+    """It was applied on the way here, or the solution shows what it promises since its start."""
+    lasting = [promise for promise in card.promises if not promise.compares]
+    return _applied(card.id, facts) or any(promise.holds(facts, facts) is True for promise in lasting)
+
+
+def _applied(method: str, facts: Mapping[str, Fact]) -> bool:
+    applied = facts.get(f"applied.{method}")
+    return applied is not None and applied.value is True
 
 
 def unmet_preconditions(card: MethodCard, facts: Mapping[str, Fact]) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -132,6 +133,77 @@ class Task:
         return replace(self, spec=self.spec.model_copy(update={"allow_library": (*self.spec.allow_library, *added)}))
 
 
+class ModelCall(Frozen):
+    """One question to a language model."""
+
+    role: str
+    model: str
+    digest: str
+    """Of the question; the transcript lies under it in the run's store."""
+    prompt_tokens: int = 0
+    reply_tokens: int = 0
+    cost: float | None = None
+    """US dollars; None where no price is known."""
+    tries: int = 0
+    """Calls it took."""
+    seconds: float = 0.0
+    cached: bool = False
+    """The answer was in the store."""
+    fault: str = ""
+    """Why the answer held no module: `truncated`, `empty`, `refused`, `no_code`, `not_python`, `no_entry`."""
+
+
+class Usage(Frozen):
+    """What the language models of a run used up."""
+
+    calls: int = 0
+    retries: int = 0
+    cached: int = 0
+    prompt_tokens: int = 0
+    reply_tokens: int = 0
+    cost: float = 0.0
+    """US dollars, of the calls whose price is known."""
+    unpriced: int = 0
+    """Calls whose price is not known."""
+    faults: dict[str, int] = Field(default_factory=dict)
+    """Answers without a module, by what was wrong."""
+
+    @property
+    def tokens(self) -> int:
+        """Of prompts and replies."""
+        return self.prompt_tokens + self.reply_tokens
+
+    @classmethod
+    def of(cls, calls: Sequence[ModelCall]) -> Usage:
+        """The sum."""
+        made = [call for call in calls if not call.cached]
+        return cls(
+            calls=len(made), retries=sum(max(call.tries - 1, 0) for call in made), cached=len(calls) - len(made),
+            prompt_tokens=sum(call.prompt_tokens for call in made), reply_tokens=sum(call.reply_tokens for call in made),
+            cost=sum(call.cost or 0.0 for call in made), unpriced=sum(call.cost is None for call in made),
+            faults=dict(Counter(call.fault for call in calls if call.fault)))
+
+
+Part = Literal["kernels", "launch", "host"]
+"""A part of a solution that a step may change: kernels' text, grid and block of the launches, what the host calls besides."""
+DiagnosisKind = Literal["compile", "shape", "numerical", "precision", "memory", "synchronisation", "launch", "timeout",
+                        "rejected", "runtime", "unsupported", "off_method", "not_written"]
+"""What is wrong with an attempt."""
+
+
+class Diagnosis(Frozen):
+    """Why an attempt failed, with the evidence."""
+
+    kind: DiagnosisKind
+    summary: str
+    """One sentence: what, where, by how much."""
+    evidence: tuple[str, ...] = ()
+    log: str = ""
+    """The compiler's output, where that says it."""
+    key: str = ""
+    """The same for the same fault, whatever the values and lines: a repair that ends in a key seen before is the last one."""
+
+
 Outcome = Literal["improved", "equal", "regressed", "failed", "off_method", "duplicate", "not_written"]
 """What came of an attempt."""
 
@@ -150,3 +222,11 @@ class Attempt(Frozen):
     """Parent's time / child's time, same provenance; None when the child has no time."""
     message: str = ""
     evaluation: Evaluation | None = None
+    diagnosis: Diagnosis | None = None
+    """Set for what failed, was off-method or was not written."""
+    repair: int = 0
+    """0: the method's own attempt; n: the nth repair in its round, `parent` is then the solution that failed."""
+    asked: str = ""
+    """The method that was asked for, where the code turned out to be another one's attempt."""
+    opens: tuple[str, ...] = ()
+    """A coupled edit: the methods of which one has to follow before this step is judged."""

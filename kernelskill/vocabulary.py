@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["number", "bool", "text"]
-PER_METHOD = re.compile(r"^(applicable|applied|tried_here|failed_here|no_gain_here|last_gain|repeats)\.([a-z][a-z0-9_]*)$")
+PER_METHOD = re.compile(r"^(applicable|applied|tried_here|failed_here|no_gain_here|last_gain|repeats|completes_coupled_edit)\.([a-z][a-z0-9_]*)$")
 
 EXPERIENCE = re.compile(r"^(experience_(?:trials|successes|gain))\.([a-z][a-z0-9_]*)\.([a-z][a-z0-9_]*)$")
 
@@ -236,6 +236,11 @@ rounds_since_best | number | rounds | history | rounds since the best solution l
 attempts_here | number | attempts | history | attempts made from this very solution
 best_speedup | number | ratio | history | start time / best time so far
 last_outcome | text:none,improved,equal,regressed,failed,off_method,duplicate,not_written | | history | outcome of the previous attempt
+last_diagnosis | text:none,compile,shape,numerical,precision,memory,synchronisation,launch,timeout,rejected,runtime,unsupported,off_method,not_written | | history | what was wrong with the previous attempt
+last_repairs | number | repairs | history | how often the previous round's attempt was repaired
+unwritten_in_a_row | number | rounds | history | rounds since the writer last brought a module of its own
+coupled_edit_open | bool | | history | this solution is half of a coupled edit: slower by itself, one of the methods in completes_coupled_edit follows
+model_budget_left_pct | number | % | history | what is left of the run's budget of tokens or cost; absent where there is none
 """
 PER_METHOD_MEANING = {
     "applicable": ("bool", "", "the writer can apply the method to this solution, and no precondition of its card is false", "writer"),
@@ -244,6 +249,8 @@ PER_METHOD_MEANING = {
     "tried_here": ("number", "attempts", "attempts with the method from this very solution", "history"),
     "failed_here": ("number", "attempts", "attempts from this solution that failed (not PASSED, off-method or not written)", "history"),
     "no_gain_here": ("number", "attempts", "attempts from this solution that passed without being faster", "history"),
+    "completes_coupled_edit": ("bool", "", "the method completes the coupled edit that this solution is half of (absent otherwise)",
+                               "history"),
     "last_gain": ("number", "ratio", "parent time / child time of the method's most recent passed attempt in this run", "history"),
 }
 EXPERIENCE_MEANING = {

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaluator.types import DeviceSpec, Evaluation, Mode
-from kernelskill.methods import MethodCard
+from kernelskill.methods import PARTS, MethodCard
 from kernelskill.model import Decision, Fact, MethodApplication, Task
 from kernelskill.policy.explain import behind
 from kernelskill.tasks.reference import reference_inputs
@@ -21,8 +21,7 @@ from kernelskill.writers.request import MethodBrief, Plan, Request, TaskBrief
 IMPORTS = {"native": ("cupy", "numpy", "math", "functools"), "kernelbench": ("torch", "cupy", "math", "functools")}
 TIMES = ("time_us", "time_limiter", "sol_time_us", "headroom")
 """What every request tells first, where it is known."""
-PARTS = {"kernels": "the text of the kernels", "launch": "grid, block and shared memory of the launches",
-         "host": "what the host calls besides launching and allocating"}
+SAME = "what is computed, its precision, and the interface"
 
 
 @dataclass(frozen=True)
@@ -36,17 +35,32 @@ class Planner:
 
     def plan(self, method: MethodApplication, decision: Decision, target_kernel: str = "") -> Plan:
         """What to change and what not, for the method that was decided."""
-        return Plan(method=method, target_kernel=target_kernel, because=decision.reason.removeprefix(f"{method.method}: "))
+        card = self.cards[method.method]
+        return Plan(method=method, target_kernel=target_kernel, because=decision.reason.removeprefix(f"{method.method}: "),
+                    may_change=tuple(PARTS[part] for part in card.scope), follow_up=card.follow_up,
+                    must_not_change=(SAME, *(PARTS[part] for part in PARTS if part not in card.scope)))
 
     def request(self, method: MethodApplication, decision: Decision, source: str, history: Iterable[str],
                 evaluation: Evaluation | None = None) -> Request:
         """The method as a writer gets it. It sees no other one."""
-        card, facts = self.cards[method.method], decision.facts
+        card, facts = self.cards.get(method.method), decision.facts
+        if card is None:  # the ablation without long-term memory: no rule chose, the writer does
+            return self._free_choice(decision, source, history)
         evidence = tuple(_evidence(decision, card))
         return Request(
             method=method, source=source, task=self.brief(), card=method_brief(card, facts),
             plan=self.plan(method, decision, target_kernel(evaluation)), evidence=evidence, meanings=_meanings(evidence),
             because=tuple(_reasons(decision)), history=tuple(history))
+
+    def first_solution(self, number: int) -> Request:
+        """The nth first solution of the task, for a writer."""
+        return Request(role="generator", source="", task=self.brief(), seed=number)
+
+    def _free_choice(self, decision: Decision, source: str, history: Iterable[str]) -> Request:
+        catalogue = tuple(f"`{card.id}`: {card.summary}" for card in self.cards.values())
+        evidence = tuple(decision.facts[name] for name in TIMES if name in decision.facts)
+        return Request(source=source, task=self.brief(), evidence=evidence, meanings=_meanings(evidence),
+                       history=tuple(history), catalogue=catalogue)
 
     def brief(self) -> TaskBrief:
         """The task as a writer must know it."""

@@ -23,6 +23,13 @@ class AttemptGraph:
         self.best = ""
         self.attempts: list[Attempt] = []
 
+    @classmethod
+    def of_one(cls, digest: str, evaluation: Evaluation) -> AttemptGraph:
+        """A graph of one solution from which nothing was tried."""
+        graph = cls()
+        graph.add_start(digest, evaluation)
+        return graph
+
     def add_start(self, digest: str, evaluation: Evaluation) -> None:
         """The first solution."""
         self._graph.add_node(digest, evaluation=evaluation, round=0)
@@ -60,18 +67,33 @@ class AttemptGraph:
         if attempt.outcome == "improved":
             self.best = attempt.child
 
+    @property
+    def rounds(self) -> int:
+        """Rounds played; a round is an attempt and its repairs."""
+        return max((a.round for a in self.attempts), default=0)
+
+    def of_round(self, round_: int) -> list[Attempt]:
+        """A round's attempt and its repairs, in order."""
+        return [a for a in self.attempts if a.round == round_]
+
     def from_here(self, digest: str) -> list[Attempt]:
-        """Attempts made from this very solution, in order."""
-        return [a for a in self.attempts if a.parent == digest]
+        """Attempts made from this very solution, in order; a repair that went well stands for what it mended."""
+        return [_verdict(self.of_round(a.round)) for a in self.attempts if a.parent == digest and not a.repair]
 
     def path(self, digest: str) -> list[Attempt]:
-        """The improving attempts that lead from the start to this solution."""
-        steps: dict[str, Attempt] = {a.child: a for a in self.attempts if a.outcome == "improved"}
+        """The attempts that lead from the start to this solution, each of which passed; repairs stand for what they mended."""
+        steps: dict[str, Attempt] = {a.child: a for _, _, a in self._graph.edges(data="attempt")}
         out: list[Attempt] = []
         while digest in steps:
             out.append(steps[digest])
             digest = out[-1].parent
-        return out[::-1]
+        return [a for a in out[::-1] if a.diagnosis is None and a.outcome != "failed"]
+
+    @property
+    def open_pair(self) -> Attempt | None:
+        """The last attempt, when it is half of a coupled edit from which nothing was tried yet."""
+        last = self.attempts[-1] if self.attempts else None
+        return last if last is not None and last.opens else None
 
     def methods(self, digest: str) -> list[MethodApplication]:
         """The methods on the path from the start, in order."""
@@ -87,3 +109,8 @@ class AttemptGraph:
     def passed(self) -> Iterator[str]:
         """Digests of the solutions that passed."""
         return (n for n in self._graph if self.evaluation(n).status is Status.PASSED)
+
+
+def _verdict(attempts: list[Attempt]) -> Attempt:
+    """Of an attempt and its repairs the one that says what came of the method: a good one, else the first failure."""
+    return attempts[-1] if attempts[-1].diagnosis is None else attempts[0]

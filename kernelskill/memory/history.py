@@ -31,10 +31,31 @@ def _run_facts(graph: AttemptGraph, node: str, round_: int, rounds: int) -> Iter
     yield "rounds_left", rounds - round_ + 1, "rounds"
     yield "rounds_since_best", round_ - 1 - max(improved, default=0), "rounds"
     yield "attempts_here", len(graph.from_here(node)), "attempts"
-    yield "last_outcome", graph.attempts[-1].outcome if graph.attempts else "none", ""
+    yield from _last_facts(graph.of_round(graph.rounds))
+    yield "unwritten_in_a_row", _unwritten(graph), "rounds"
     speedup = graph.speedup(graph.best)
     if speedup is not None:
         yield "best_speedup", speedup, "ratio"
+
+
+def _last_facts(attempts: list[Attempt]) -> Iterator[tuple[str, Value, str]]:
+    """About the round before."""
+    last = attempts[-1] if attempts else None
+    yield "last_outcome", last.outcome if last else "none", ""
+    yield "last_diagnosis", last.diagnosis.kind if last and last.diagnosis else "none", ""
+    yield "last_repairs", last.repair if last else 0, "repairs"
+
+
+def _unwritten(graph: AttemptGraph) -> int:
+    """Rounds since the writer last brought a module."""
+    written = [a.round for a in graph.attempts if a.outcome != "not_written"]
+    return graph.rounds - max(written, default=0)
+
+
+def pair_facts(open_pair: Attempt | None) -> dict[str, Fact]:
+    """At a solution that is half of a coupled edit: that it is, and which methods complete it."""
+    names = ["coupled_edit_open", *(f"completes_coupled_edit.{method}" for method in open_pair.opens)] if open_pair else []
+    return {name: Fact(name=name, value=True, provenance="history") for name in names}
 
 
 def _method_facts(graph: AttemptGraph, node: str, method: str) -> Iterator[tuple[str, Value]]:

@@ -8,19 +8,20 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
 from evaluator.types import BaselineName, DeviceSpec, Evaluation, Frozen, Mode, Status
+from kernelskill.config import ModelSettings
 from kernelskill.errors import Location, RunError, RunHeldError
 from kernelskill.memory.attempts import AttemptGraph
 from kernelskill.memory.experience import Snapshot
 from kernelskill.memory.journal import Event, Journal
 from kernelskill.memory.store import Store, solution_digest
-from kernelskill.model import Attempt, Decision, Fact
+from kernelskill.model import Attempt, Decision, Fact, ModelCall, Usage
 
 SOURCE, EVALUATION, FINAL = ".py", ".eval.json", ".final.json"
 BEST = "best.py"
@@ -49,8 +50,31 @@ class RunConfig(Frozen):
     baselines: tuple[BaselineName, ...] = ()
     """Mode cuda: what the best solution is compared with at the end."""
     versions: dict[str, str]
+    seeds: int = 0
+    """First solutions that the writer makes of a task that brings none."""
+    repairs: int = 0
+    """Repairs that a failed attempt gets at most."""
+    off_method: Literal["reject", "relabel"] = "reject"
+    """What becomes of right and faster code that is not the method's: nothing, or an attempt of the method that it is."""
+    policy: Literal["rules", "random"] = "rules"
+    policy_seed: int = 2026
+    """Seed of the random policy."""
+    long_term: bool = True
+    """False: neither rules nor cards; the writer chooses from the catalogue."""
+    short_term: bool = True
+    """False: neither rules nor writer know what was tried."""
+    model: ModelSettings | None = None
+    """The language models that write; None for other writers."""
     experience: Snapshot | None = None
     """What earlier runs taught, as it was when the run started; None: experience is not used."""
+
+
+    @property
+    def ablation(self) -> str:
+        """What this run does without, for tables; "" for the whole system."""
+        parts = [("no long-term memory", not self.long_term), ("no short-term memory", not self.short_term),
+                 (f"random policy, seed {self.policy_seed}", self.policy == "random")]
+        return "; ".join(text for text, holds in parts if holds)
 
 
 @dataclass
@@ -67,6 +91,10 @@ class Run:
     stop_reason: str = ""
     final: tuple[str, Evaluation] | None = None
     """(digest of the best solution, its measurement on fresh samples beside the baselines)."""
+    seeds: list[Attempt] = field(default_factory=list)
+    """First solutions that the writer made and their repairs, before there was a start."""
+    calls: list[ModelCall] = field(default_factory=list)
+    """Questions to language models, in order."""
 
     @classmethod
     def create(cls, folder: Path, config: RunConfig, task_files: Path) -> Run:
@@ -113,13 +141,20 @@ class Run:
         elif event.name == "decision":
             self.decisions.append((data["round"], data["solution"], _decision(data["decision"], self.journal.path)))
         elif event.name == "attempt":
-            attempt = Attempt.model_validate(data["attempt"])
-            evaluation = self.evaluation(attempt.child) if data["evaluated"] else None
-            self.graph.record(attempt.model_copy(update={"evaluation": evaluation}))
+            self.graph.record(self._attempt(data))
+        elif event.name == "model_call":
+            self.calls.append(ModelCall.model_validate(data["call"]))
+        elif event.name == "seed":
+            self.seeds.append(self._attempt(data))
         elif event.name == "final":
             self.final = (data["digest"], Evaluation.from_json(self.store.get(data["digest"], FINAL)))
         elif event.name == "run_finished":
             self.stop_reason = data["stop_reason"]
+
+    def _attempt(self, data: Mapping[str, Any]) -> Attempt:
+        attempt = Attempt.model_validate(data["attempt"])
+        evaluation = self.evaluation(attempt.child) if data["evaluated"] else None
+        return attempt.model_copy(update={"evaluation": evaluation})
 
     def source(self, digest: str) -> str:
         """A solution's text."""
@@ -164,12 +199,25 @@ class Run:
 
     def keep_attempt(self, attempt: Attempt) -> None:
         """An attempt ended."""
-        if attempt.evaluation is not None:
-            self.store.put(attempt.child, attempt.evaluation.to_json(), EVALUATION, replace=True)
-        self.journal.append("attempt", attempt=attempt.model_dump(mode="json", exclude={"evaluation"}),
-                            evaluated=attempt.evaluation is not None)
+        self._append("attempt", attempt)
         self.graph.record(attempt)
         self._write_best()
+
+    def keep_call(self, call: ModelCall) -> None:
+        """A language model answered; the transcript is in the store."""
+        self.journal.append("model_call", call=call.model_dump(mode="json", exclude_defaults=True))
+        self.calls.append(call)
+
+    def keep_seed(self, attempt: Attempt) -> None:
+        """A first solution was written, or mended, and reviewed."""
+        self._append("seed", attempt)
+        self.seeds.append(attempt)
+
+    def _append(self, event: str, attempt: Attempt) -> None:
+        if attempt.evaluation is not None:
+            self.store.put(attempt.child, attempt.evaluation.to_json(), EVALUATION, replace=True)
+        self.journal.append(event, attempt=attempt.model_dump(mode="json", exclude={"evaluation"}),
+                            evaluated=attempt.evaluation is not None)
 
     def _write_best(self) -> None:
         if self.graph.evaluation(self.graph.best).status is Status.PASSED:
@@ -180,13 +228,29 @@ class Run:
         self.journal.append("run_finished", stop_reason=stop_reason)
         self.stop_reason = stop_reason
 
-    def pending_decision(self) -> tuple[int, str, Decision] | None:
-        """A decision whose consequence a kill swallowed; the loop takes it up again."""
-        if not self.decisions:
-            return None
-        round_, solution, decision = self.decisions[-1]
-        done = self.stop_reason or any(a.round == round_ for a in self.graph.attempts)
-        return None if done else (round_, solution, decision)
+    @property
+    def position(self) -> str:
+        """The solution to decide at: the best one, or half of a coupled edit at which nothing was decided yet."""
+        pair = self.graph.open_pair
+        if pair is None or any(solution == pair.child for _, solution, _ in self.decisions):
+            return self.graph.best
+        return pair.child
+
+    @property
+    def last_decision(self) -> tuple[int, str, Decision] | None:
+        """The newest decision, unless the run is over."""
+        return self.decisions[-1] if self.decisions and not self.stop_reason else None
+
+
+def budget_facts(run: Run) -> dict[str, Fact]:
+    """What is left of the run's budget for language models, in percent; no fact where it has none."""
+    model = run.config.model
+    if model is None:
+        return {}
+    spent = Usage.of(run.calls)
+    shares = [used / limit for used, limit in ((spent.tokens, model.max_tokens), (spent.cost, model.max_cost)) if limit]
+    name = "model_budget_left_pct"
+    return {name: Fact(name=name, value=max(0.0, 100.0 * (1 - max(shares))), unit="%", provenance="history")} if shares else {}
 
 
 def _must_be_run(folder: Path) -> None:

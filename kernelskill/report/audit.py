@@ -13,7 +13,9 @@ from kernelskill.methods import load_methods
 from kernelskill.model import Decision
 from kernelskill.paths import methods_folder, rules_folder
 from kernelskill.policy import Policy, RuleBook, load_rules, nearest, replay, why, why_not
+from kernelskill.policy.ablation import FreeChoice, RandomPolicy
 from kernelskill.policy.explain import Depth
+from kernelskill.policy.replay import differences
 
 Recorded = tuple[int, str, Decision]
 
@@ -97,12 +99,20 @@ def rule_book(run: Run, more: Sequence[Path] = ()) -> RuleBook:
     return load_rules([rules_folder(), *(Path(r) for r in run.config.rules), *more], load_methods(methods_folder()).keys())
 
 
+def decider_of(run: Run) -> Policy | RandomPolicy | FreeChoice:
+    """Who decided in a run, as it is now."""
+    if not run.config.long_term:
+        return FreeChoice()
+    return RandomPolicy(run.config.policy_seed) if run.config.policy == "random" else Policy(rule_book(run))
+
+
 def replay_run(folder: Path) -> tuple[int, str]:
     """(decisions taken again, the first difference; "" when every decision came out the same)."""
     run = Run.open(folder)
-    policy = Policy(rule_book(run))
+    policy = decider_of(run)
     for count, (round_, _, decision) in enumerate(run.decisions, start=1):
-        difference = replay(decision, policy)
+        difference = (replay(decision, policy) if isinstance(policy, Policy) else
+                      next(differences(decision, policy.decide(decision.facts)), ""))
         if difference:
             return count, f"round {round_}: {difference}"
     return len(run.decisions), ""

@@ -55,11 +55,13 @@ class Progress(Silent):
         config = run.config
         where = "simulated, times are modelled" if config.mode == "sim" else "measured"
         device = f"{escape(config.device.name)} ({config.device.arch}; {where})"
-        self.console.print(f"[bold]{escape(config.task)}[/bold] on {device}, writer {escape(config.writer)}, "
-                           f"at most {config.rounds} rounds")
+        writer = f"{config.writer} ({config.model.name})" if config.model else config.writer
+        without = f", {config.ablation}" if config.ablation else ""
+        self.console.print(f"[bold]{escape(config.task)}[/bold] on {device}, writer {escape(writer)}, "
+                           f"at most {config.rounds} rounds{without}")
         self.console.print(f"run folder {run.folder}", style="dim", markup=False)
         if run.graph.start:
-            self.console.print(f"going on after {len(run.graph.attempts)} rounds", style="dim")
+            self.console.print(f"going on after {run.graph.rounds} rounds", style="dim")
 
     def started(self, evaluation: Evaluation) -> None:
         """The start's verdict and time."""
@@ -82,7 +84,7 @@ class Progress(Silent):
     def attempted(self, attempt: Attempt) -> None:
         """What came of it."""
         style = STYLE.get(attempt.outcome, "red")
-        line = f"          [{style}]{attempt.outcome}[/{style}]"
+        line = f"          [{style}]{f'repair {attempt.repair}: ' if attempt.repair else ''}{attempt.outcome}[/{style}]"
         if attempt.evaluation is not None and attempt.evaluation.time is not None:
             line += f"  {self._time(attempt.evaluation)}  {ratio_text(attempt.gain)} on its parent"
         assert self.run is not None

@@ -11,6 +11,7 @@ from rich.table import Table
 from evaluator.gpu_state import slowed
 from evaluator.types import Evaluation, Status
 from kernelskill.memory.run import BEST, Run
+from kernelskill.model import Usage
 from kernelskill.report.console import ratio_text, result_console, time_text
 from kernelskill.report.speedup import baseline_table, claim, final_report, headline, interval_of, missing_lines, spread_text
 
@@ -24,9 +25,13 @@ def report_of(run: Run) -> dict[str, Any]:
         "run": str(run.folder),
         "task": run.config.task,
         "status": best.status.value if best else "NOT_STARTED",
-        "rounds": len(graph.attempts),
+        "rounds": graph.rounds,
+        "repairs": sum(a.repair > 0 for a in graph.attempts),
+        "writer": run.config.writer,
+        "ablation": run.config.ablation,
+        "usage": Usage.of(run.calls).model_dump() if run.config.model else None,
         "methods": [m.method for m in graph.methods(graph.best)],
-        "attempted": [a.method.method for a in graph.attempts],
+        "attempted": [a.method.method for a in graph.attempts if not a.repair],
         "start_time_us": graph.time_us(graph.start) if start else None,
         "best_time_us": graph.time_us(graph.best) if best else None,
         "speedup": graph.speedup(graph.best) if best else None,
@@ -55,6 +60,9 @@ def attempt_rows(run: Run) -> list[dict[str, Any]]:
             "outcome": a.outcome,
             "gain": a.gain,
             "message": a.message,
+            "repair": a.repair,
+            "asked": a.asked,
+            "diagnosis": a.diagnosis.kind if a.diagnosis else None,
             "status": a.evaluation.status.value if a.evaluation else None,
             "time_us": a.evaluation.time.time_us if a.evaluation and a.evaluation.time else None,
             "speedup": graph.speedup(a.child) if a.evaluation and a.evaluation.time else None,
@@ -66,6 +74,10 @@ def attempt_rows(run: Run) -> list[dict[str, Any]]:
 def print_summary(run: Run, report: dict[str, Any]) -> None:
     """The end of `optimize`."""
     console = result_console()
+    if not run.graph.start:
+        why = next((a.message for a in reversed(run.seeds)), "")
+        console.print(f"[red]not solved[/red]: the writer made no first solution: {escape(why)}")
+        return
     if not report["solution"]:
         console.print(f"[red]not solved[/red]: the starting solution is {report['status']}; all of it: kernelskill evaluate "
                       f"{escape(str(run.source_path(run.graph.start)))} --task {escape(report['task'])}")
@@ -80,12 +92,25 @@ def print_summary(run: Run, report: dict[str, Any]) -> None:
         _print_final(console, run.final[1])
     if not report["stop_reason"]:
         console.print(f"go on     kernelskill optimize --resume {escape(report['run'])}")
+    if report["ablation"]:
+        console.print(f"ablation  {report['ablation']}")
+    if run.config.model is not None:
+        console.print(f"model     {escape(usage_line(Usage.of(run.calls), run.config.model.name))}")
     console.print("methods   " + (" → ".join(report["methods"]) or "none helped"))
     needs = "cupy and torch" if "import torch" in run.source(run.graph.best) else "cupy alone"
     console.print(f"solution  {escape(report['solution'])}   (needs {needs})")
     if report["simulated"]:
         console.print("Times are modelled, not measured: trust the order, not the microseconds.", style="dim")
     console.print(f"audit     kernelskill why {escape(report['run'])}", style="dim")
+
+
+def usage_line(usage: Usage, model: str) -> str:
+    """What language models used up, in a line."""
+    cost = f", {usage.cost:.4f} USD" if usage.calls > usage.unpriced else ", no price known"
+    bad = ", ".join(f"{count} {fault}" for fault, count in sorted(usage.faults.items()))
+    more = [f"{usage.retries} retries"] * bool(usage.retries) + [f"{usage.cached} from the record"] * bool(usage.cached)
+    return (f"{model}: {usage.calls} calls{' (' + ', '.join(more) + ')' if more else ''}, {usage.prompt_tokens} + "
+            f"{usage.reply_tokens} tokens{cost}{'; answers without a module: ' + bad if bad else ''}")
 
 
 def _print_final(console: Console, final: Evaluation) -> None:
@@ -133,7 +158,7 @@ def _attempt_table(run: Run) -> Table:
     for row in attempt_rows(run):
         params = " ".join(f"{k}={v}" for k, v in sorted(row["params"].items()))
         table.add_row(
-            str(row["round"]),
+            f"{row['round']} repair {row['repair']}" if row["repair"] else str(row["round"]),
             escape(f"{row['method']} {params}".strip()),
             row["outcome"],
             time_text(row["time_us"]),

@@ -1,0 +1,39 @@
+"""Repairer: a failed attempt is mended a few times at most, never the same fault twice, else the run goes on from its parent.
+
+A repair is an edge of the attempt graph like any other: from the solution that failed to the one that the writer made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernelskill.model import Attempt, Diagnosis
+from kernelskill.writers.request import Failure, Request
+
+MENDABLE = frozenset({"compile", "shape", "numerical", "precision", "memory", "synchronisation", "launch", "timeout",
+                      "rejected", "runtime", "off_method"})
+"""Not: what the simulator cannot execute (the method needs it), and answers without a module (they were asked for again)."""
+
+
+def to_repair(attempts: Sequence[Attempt], budget: int) -> Attempt | None:
+    """Of a round's attempts so far the one to mend now; None when the last one is good, hopeless or out of budget."""
+    last = attempts[-1] if attempts else None
+    if last is None or last.diagnosis is None or not last.child or last.outcome == "duplicate" or last.repair >= budget:
+        return None
+    seen = [a.diagnosis.key for a in attempts[:-1] if a.diagnosis is not None]
+    return last if last.diagnosis.kind in MENDABLE and last.diagnosis.key not in seen else None
+
+
+def repair_request(request: Request, failed: Diagnosis, source: str, path: Path) -> Request:
+    """The request that `source` answered, as a request to mend what the diagnosis says of it.
+
+    `path` is where the failed module lies: it says nothing to a writer, and is not told.
+    """
+    def told(text: str) -> str:
+        return text.replace(str(path.resolve()), "solution.py").replace(str(path), "solution.py")
+
+    failure = Failure(kind=failed.kind, summary=told(failed.summary), evidence=tuple(map(told, failed.evidence)),
+                      log=told(failed.log))
+    return request.model_copy(update={"role": "repairer", "failure": failure, "source": source,
+                                      "parent_source": request.source})
