@@ -18,8 +18,8 @@ from kernelskill.cli.allow import ALLOW_LIBRARY_HELP, split_names
               help="Where solutions run; auto: a GPU when cupy can use one.")
 @click.option("--arch", default="sm_90", show_default=True, help="Architecture to simulate.")
 @click.option("--card", default="", help="Device card to simulate, by name or file; wins over --arch.")
-@click.option("--writer", default="", help="Who writes: template (built in); litellm (a language model, see --model); handoff (you, or a "
-              "coding agent); replay:RUN (what the writer of that run wrote).  [default: template]")
+@click.option("--writer", default="", help="Who writes: template (built in); litellm (a language model, see --model); handoff "
+              "(you, or a coding agent); replay:RUN (what the writer of that run wrote).  [default: template]")
 @click.option("--rules", multiple=True, type=click.Path(exists=True, file_okay=False, path_type=Path),
               help="Folder with more rules; may be repeated, a later rule wins by id.")
 @click.option("--timeout", default=300.0, show_default=True, type=click.FloatRange(1), help="Seconds an evaluation may take.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kernelskill import assembly
-from kernelskill.agents.optimizer import Optimizer
+from kernelskill.agents.optimizer import Optimizer, Step
 from kernelskill.agents.reviewer import Reviewer
 from kernelskill.errors import RunError
 from kernelskill.memory.run import Run
@@ -31,9 +31,9 @@ def prompt_of(folder: Path, round_: int) -> str:
 
 def request_of(run: Run, round_: int, node: str, decision: Decision, chosen: MethodApplication) -> Request:
     """The request of a round, made again from the run's record; the writer's parameters are those of the attempt."""
-    writer = assembly.writer_named(run.config.writer, run.folder)
+    writer = assembly.writer_of(run)
     task, config = assembly.run_task(run, writer), run.config
     optimizer = Optimizer(task, run, Reviewer(task, config.device, config.mode, config.timeout_s), writer,
                           load_methods(methods_folder()))
     applied = next((a.method for a in run.graph.attempts if a.round == round_), chosen)
-    return optimizer.request(round_, node, applied, decision)
+    return optimizer.request(Step(round_, node, applied, decision))
