@@ -7,7 +7,7 @@ import importlib.util
 import logging
 import platform
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,14 +22,15 @@ from kernelskill.agents.planner import Planner
 from kernelskill.agents.reviewer import Reviewer
 from kernelskill.config import model_settings, reconnected
 from kernelskill.errors import ExperienceError, KernelSkillError, Location, RunError
+from kernelskill.expertise import rule_book
 from kernelskill.facts.device import detect_device, gpu_present, load_device
 from kernelskill.loop import Decider, Loop, Observer
 from kernelskill.memory.experience import Snapshot
 from kernelskill.memory.run import Run, RunConfig
 from kernelskill.methods import load_methods
 from kernelskill.model import Task
-from kernelskill.paths import methods_folder, rules_folder
-from kernelskill.policy import IsolatedPolicy, RuleBook, load_rules
+from kernelskill.paths import methods_folder
+from kernelskill.policy import IsolatedPolicy
 from kernelskill.policy.ablation import FreeChoice, RandomPolicy
 from kernelskill.tasks import load_task
 from kernelskill.writers import CodeWriter
@@ -100,11 +101,6 @@ def gpu_card(card: str = "") -> DeviceSpec | None:
     return load_device(card) if card else detect_device()
 
 
-def rule_book(extra: Sequence[Path], methods: Collection[str]) -> RuleBook:
-    """The built-in rules, then the user's folders (a later rule wins by id)."""
-    return load_rules([rules_folder(), *extra], methods)
-
-
 def describe(task: Task, writer: str) -> Task:
     """The task as that writer sees it: with family and operation where they are recognised. Raises KernelSkillError."""
     kind, _, recorded = writer.partition(":")
@@ -167,7 +163,7 @@ def create_run(task_path: Path, options: Options, folder: Path) -> Run:
     mode, device = choose_device(options)
     family = describe(task, options.writer).family
     model = model_settings(options.model) if options.writer == "litellm" else None
-    rule_book(options.rules, load_methods(methods_folder()))
+    rule_book(options.rules)
     files = task_path.parent if task_path.name == "task.toml" else task_path
     config = RunConfig(
         task=str(task_path), task_copy="task" if files.is_dir() else f"task/{files.name}", mode=mode, device=device,
@@ -241,23 +237,28 @@ def open_run(folder: Path) -> Run:
     return run
 
 
-def assemble(run: Run, observer: Observer, waiting: Waiting | None = None) -> Loop:
-    """Everything around a run's folder."""
+@contextmanager
+def assembled(run: Run, observer: Observer, waiting: Waiting | None = None) -> Iterator[Loop]:
+    """Everything around a run's folder; the process that decides ends with the block."""
     writer, cards = writer_of(run, waiting), load_methods(methods_folder())
     task = run_task(run, writer)
     reviewer = Reviewer(task, run.config.device, run.config.mode, run.config.timeout_s)
     planner = Planner(task, cards, run.config.device, run.config.mode)
-    return Loop(run, policy_of(run, cards), Generator(task, run, reviewer, writer, planner),
-                Optimizer(task, run, reviewer, writer, cards), observer)
+    with policy_of(run) as policy:
+        yield Loop(run, policy, Generator(task, run, reviewer, writer, planner),
+                   Optimizer(task, run, reviewer, writer, cards), observer)
 
 
-def policy_of(run: Run, methods: Collection[str]) -> Decider:
+@contextmanager
+def policy_of(run: Run) -> Iterator[Decider]:
     """Who decides in a run: the rules, or what an ablation puts in their place."""
     if not run.config.long_term:
-        return FreeChoice()
-    if run.config.policy == "random":
-        return RandomPolicy(run.config.policy_seed)
-    return IsolatedPolicy(rule_book([Path(r) for r in run.config.rules], methods))
+        yield FreeChoice()
+    elif run.config.policy == "random":
+        yield RandomPolicy(run.config.policy_seed)
+    else:
+        with IsolatedPolicy(rule_book([Path(r) for r in run.config.rules])) as policy:
+            yield policy
 
 
 def run_task(run: Run, writer: CodeWriter) -> Task:

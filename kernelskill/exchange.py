@@ -38,7 +38,8 @@ def go_on(folder: Path, observer: Observer, waiting: Waiting | None = None) -> S
         had_start, had = bool(run.graph.start), len(run.graph.attempts)
         observer.opened(run)
         try:
-            assembly.assemble(run, observer, waiting).optimise()
+            with assembly.assembled(run, observer, waiting) as loop:
+                loop.optimise()
             awaited = None
         except AwaitingAnswer as pause:
             awaited = pause

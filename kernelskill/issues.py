@@ -14,7 +14,7 @@ from kernelskill.yamlsource import Document, Keys
 Severity = Literal["error", "warning"]
 """`error`: the file cannot be used, loading refuses. `warning`: it can, but `rules check` does not pass."""
 PLAIN = {
-    "string_type": "it is a text", "int_type": "it is a whole number", "int_parsing": "it is a whole number",
+    "string_type": "it is a text", "int_type": "it is a number", "int_parsing": "it is a number",
     "int_from_float": "it is a whole number", "float_type": "it is a number", "float_parsing": "it is a number",
     "bool_type": "it is true or false", "bool_parsing": "it is true or false", "tuple_type": "it is a list",
     "list_type": "it is a list", "dict_type": "it is fields, `name: value`", "model_type": "it is fields, `name: value`",
@@ -93,5 +93,5 @@ def _words(detail: Any, where: Keys, keys: Collection[str]) -> tuple[str, str]:
 
 def keys_of(base: type[BaseModel]) -> set[str]:
     """Every key of the models that derive from `base`."""
-    return {name for model in base.__subclasses__() for name in model.model_fields} | {
+    return {field.alias or name for model in base.__subclasses__() for name, field in model.model_fields.items()} | {
         name for model in base.__subclasses__() for name in keys_of(model)}

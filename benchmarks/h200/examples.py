@@ -25,7 +25,7 @@ from evaluator.types import Evaluation, TimeEstimate
 from kernelskill.memory.run import Run
 from kernelskill.model import Decision, Fact
 from kernelskill.policy.explain import why, why_not
-from kernelskill.report.audit import rule_book
+from kernelskill.report.audit import rules_of
 
 PART = "optimised_examples"
 SHOWN = ("sol_time_us", "headroom", "nsight_bottleneck", "dram_throughput_pct", "launch_overhead_pct", "device_busy_pct")
@@ -102,7 +102,7 @@ def simulator(run: Run, decisions: Sequence[Decision], attempted: Sequence[str],
     if same < len(decisions) and (same < len(theirs) or same < len(attempted)):
         found["here"] = why(decisions[same], "line")
         if same < len(theirs):
-            found["why_not_theirs"] = why_not(decisions[same], theirs[same], rule_book(run))[:1500]
+            found["why_not_theirs"] = why_not(decisions[same], theirs[same], rules_of(run))[:1500]
     return found
 
 

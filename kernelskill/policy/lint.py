@@ -12,7 +12,7 @@ from kernelskill.policy.validator import Validator
 
 VALIDATORS: tuple[type[Validator], ...] = (
     lint_words.UnknownFact, lint_words.UnderivedFact, lint_words.UnknownMethod, lint_words.DerivedName, lint_words.OperandType,
-    lint_words.ValueRange, lint_words.GainFacts, lint_words.Placeholder, lint_words.Metadata,
+    lint_words.ValueRange, lint_words.GainFacts, lint_words.Placeholder, lint_words.Blank, lint_words.Metadata,
     lint_logic.ConflictingConditions, lint_logic.RedundantCondition, lint_logic.UnreachableRule, lint_logic.NegationCycle,
     lint_logic.PreferenceCycle, lint_logic.ShadowedRule, lint_logic.AlwaysVetoed,
 )

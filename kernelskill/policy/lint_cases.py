@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kernelskill.errors import Location, did_you_mean
 from kernelskill.issues import Issue
+from kernelskill.policy.lint_words import BLANK
 from kernelskill.policy.rulebook import LoadedRule
 from kernelskill.policy.testfile import LoadedCase, names_rule, read_cases, test_path
 from kernelskill.policy.validator import Validator
@@ -35,6 +36,7 @@ class TestedRules(Validator):
             if not issues:
                 yield from self._untested(rules, cases)
                 yield from self._strangers(cases)
+                yield from _blanks(cases)
 
     def _untested(self, rules: dict[str, LoadedRule], cases: list[LoadedCase]) -> Iterator[Issue]:
         for ident, rule in rules.items():
@@ -51,3 +53,12 @@ class TestedRules(Validator):
                     if not any(names_rule(name, rule.id) for rule in self.book.rules):
                         hint = did_you_mean(name, {rule.rule.id for rule in self.book.rules})
                         yield Issue(self.check, self.severity, case.at(key, index), f"no rule is called `{name}`", hint)
+
+
+def _blanks(cases: list[LoadedCase]) -> Iterator[Issue]:
+    """Blanks of the scaffold in the words of a case."""
+    for case in cases:
+        for keys, text in [(("name",), case.case.name), *((("facts", name), name) for name in case.case.facts)]:
+            if match := BLANK.search(text):
+                yield Issue("blank", "error", case.at(*keys), f"`{match[0]}` is still to be filled in",
+                            "write what the blank asks for")

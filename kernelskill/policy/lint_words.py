@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from kernelskill.errors import did_you_mean
 from kernelskill.issues import Issue
@@ -15,8 +16,11 @@ from kernelskill.policy.rulebook import LoadedRule
 from kernelskill.policy.schema import Derive, FactName, GainFormula, Propose, Scalar, Test, named_methods
 from kernelskill.policy.validator import Validator
 from kernelskill.vocabulary import GROUPS, PER_METHOD, VOCABULARY, FactSpec, lookup
+from kernelskill.yamlsource import Keys
 
 DERIVED_NAME = re.compile(r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$")
+BLANK = re.compile(r"<[a-zA-Z][^<>]*>")
+"""What `rules new` leaves for the author. `a < b` and `x<3` are no blanks."""
 DEVICE_FACTS = frozenset(line.split("|")[0].strip() for line in GROUPS["device"].strip().splitlines())
 
 
@@ -54,6 +58,9 @@ class UnknownMethod(Validator):
             for key, method in named_methods(action).items():
                 if method not in self.book.methods:
                     yield self._unknown(rule, ("then", index, key), method)
+        for index, method in enumerate(rule.rule.excepted):
+            if method not in self.book.methods:
+                yield self._unknown(rule, ("for_each", "except", index), method)
         for where, test in tests(rule.rule.when):
             match = PER_METHOD.match(test.fact)
             if match and match[2] not in self.book.methods:
@@ -152,6 +159,17 @@ class Placeholder(Validator):
                 yield self.issue(rule, ("because",), f"`{{{name}}}` is not a fact of `when`", did_you_mean(name, facts))
 
 
+class Blank(Validator):
+    """A blank of the scaffold, `<...>`, that nobody filled in."""
+
+    check = "blank"
+
+    def validate(self, rule: LoadedRule) -> Iterator[Issue]:
+        for keys, text in texts(rule.raw):
+            if match := BLANK.search(text):
+                yield self.issue(rule, keys, f"`{match[0]}` is still to be filled in", "write what the blank asks for")
+
+
 class Metadata(Validator):
     """A rule that does not say why, or on whose word."""
 
@@ -162,6 +180,15 @@ class Metadata(Validator):
         for key, hint in (("because", "one sentence that a user reads in `why`"), ("source", "guide section, paper or run")):
             if not getattr(rule.rule, key).strip():
                 yield self.issue(rule, ("id",), f"rule {rule.rule.id} has no `{key}`", hint)
+
+
+def texts(value: Any, where: Keys = ()) -> Iterator[tuple[Keys, str]]:
+    """Every text inside a value read from YAML, with its path of keys."""
+    if isinstance(value, str):
+        yield where, value
+    elif isinstance(value, (dict, list)):
+        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from texts(part, (*where, key))
 
 
 def _values(test: Test) -> list[Scalar]:

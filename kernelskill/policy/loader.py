@@ -186,7 +186,7 @@ def copies_of(rule: Rule, raw: Mapping[str, Any], document: Document, where: Key
     if rule.for_each is None:
         yield LoadedRule(rule.id, rule, raw, document, where)
         return
-    for method in sorted(methods):
+    for method in sorted(set(methods) - set(rule.excepted)):
         filled = {key: _fill(value, method) for key, value in raw.items()}
         yield LoadedRule(f"{rule.id}[{method}]", Rule.model_validate(filled), filled, document, where)
 

@@ -53,6 +53,7 @@ PROVENANCES = {
     "launched": "as launched on a GPU, and what follows from it on the device",
     "ncu": "measured by Nsight Compute", "nvml": "asked of the driver", "device_card": "the device card",
     "history": "the run's past", "writer": "the code writer", "experience": "earlier runs",
+    "verification": "measured while outputs were compared with the reference",
 }
 
 

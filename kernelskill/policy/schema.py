@@ -216,6 +216,15 @@ Action = Annotated[
 ]
 
 
+class ForEach(RuleModel):
+    """Every method but some, e.g. `{method: "*", except: [launch_tuning]}`."""
+
+    method: Literal["*"] = "*"
+    """All methods that have a card."""
+    but: list[str] = Field(alias="except", min_length=1)
+    """Methods that the rule has no copy for."""
+
+
 class Rule(RuleModel):
     """One rule: when these facts hold, then do this, because of that."""
 
@@ -223,8 +232,10 @@ class Rule(RuleModel):
     """Name, unique over all folders (a later folder replaces a rule by using its id)."""
     title: str = ""
     """A few words for lists."""
-    for_each: Literal["method"] | None = None
-    """`method`: one copy of the rule for every method; `{method}` stands for its id in facts, actions and `because`."""
+    for_each: Annotated[Annotated[Literal["method"], Tag("<word>")] | Annotated[ForEach, Tag("<but>")],
+                        Discriminator(lambda value: "<but>" if isinstance(value, (dict, ForEach)) else "<word>")] | None = None
+    """`method`: one copy of the rule for every method; `{method}` stands for its id in facts, actions and `because`.
+    `{method: "*", except: [launch_tuning]}`: for every method but these."""
     when: Condition
     """The condition over facts."""
     then: list[Action] = Field(min_length=1)
@@ -239,6 +250,12 @@ class Rule(RuleModel):
     """`stable` needs evidence from recorded runs."""
     since: str = ""
     """First version that had the rule."""
+
+
+    @property
+    def excepted(self) -> tuple[str, ...]:
+        """Methods that a `for_each` rule has no copy for."""
+        return tuple(self.for_each.but) if isinstance(self.for_each, ForEach) else ()
 
 
 class RuleFile(RuleModel):

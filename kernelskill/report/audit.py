@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from kernelskill.errors import KernelSkillError, RunError, did_you_mean
+from kernelskill.expertise import rule_book
 from kernelskill.memory.run import Run
 from kernelskill.methods import load_methods
 from kernelskill.model import Decision
-from kernelskill.paths import methods_folder, rules_folder
-from kernelskill.policy import Policy, RuleBook, load_rules, nearest, replay, why, why_not
+from kernelskill.paths import methods_folder
+from kernelskill.policy import Policy, RuleBook, nearest, replay, why, why_not
 from kernelskill.policy.ablation import FreeChoice, RandomPolicy
 from kernelskill.policy.explain import Depth
 from kernelskill.policy.replay import differences
@@ -54,7 +55,7 @@ def explain(selection: Selection, depth: Depth | None) -> str:
 def explain_not(selection: Selection, method: str) -> list[dict[str, Any]]:
     """Per decision why the method was not chosen (or that it was): `round` and `verdict`."""
     known_method(method)
-    book = rule_book(selection.run)
+    book = rules_of(selection.run)
     return [{"round": round_, "verdict": why_not(decision, method, book)} for round_, _, decision in selection.decisions]
 
 
@@ -64,7 +65,7 @@ def explain_nearest(selection: Selection, method: str) -> list[dict[str, Any]]:
     `changes`: fact -> `{from, to}` (null: not known); null when none was found; `verdict` says it in words.
     """
     known_method(method)
-    policy = Policy(rule_book(selection.run))
+    policy = Policy(rules_of(selection.run))
     return list(_nearest(selection, method, policy))
 
 
@@ -94,16 +95,16 @@ def known_method(method: str) -> None:
         raise KernelSkillError(f"no method {method!r}", hint=hint)
 
 
-def rule_book(run: Run, more: Sequence[Path] = ()) -> RuleBook:
+def rules_of(run: Run, more: Sequence[Path] = ()) -> RuleBook:
     """The rules a run was made with, as they are now, with more folders after them."""
-    return load_rules([rules_folder(), *(Path(r) for r in run.config.rules), *more], load_methods(methods_folder()).keys())
+    return rule_book([*map(Path, run.config.rules), *more])
 
 
 def decider_of(run: Run) -> Policy | RandomPolicy | FreeChoice:
     """Who decided in a run, as it is now."""
     if not run.config.long_term:
         return FreeChoice()
-    return RandomPolicy(run.config.policy_seed) if run.config.policy == "random" else Policy(rule_book(run))
+    return RandomPolicy(run.config.policy_seed) if run.config.policy == "random" else Policy(rules_of(run))
 
 
 def replay_run(folder: Path) -> tuple[int, str]:

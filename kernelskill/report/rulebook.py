@@ -8,27 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from kernelskill.errors import Location, RuleError, did_you_mean
+from kernelskill.expertise import method_ids, rule_book, rule_folders
 from kernelskill.issues import Issue
-from kernelskill.methods import load_methods
-from kernelskill.paths import methods_folder, rules_folder
 from kernelskill.policy import RuleBook, check_rules, load_rules, run_rule_tests
 from kernelskill.policy.rulebook import LoadedRule
 from kernelskill.policy.ruletest import Coverage, RuleTestResult, coverage
-
-
-def all_folders(extra: Sequence[Path]) -> list[Path]:
-    """The built-in rules first, the user's after them."""
-    return [rules_folder(), *extra]
-
-
-def method_ids() -> list[str]:
-    """Every method that has a card."""
-    return sorted(load_methods(methods_folder()))
-
-
-def book_of(extra: Sequence[Path]) -> RuleBook:
-    """The built-in rules with more folders after them; raises RuleError when they cannot be used."""
-    return load_rules(all_folders(extra), method_ids())
 
 
 def rules_named(book: RuleBook, name: str) -> list[LoadedRule]:
@@ -42,7 +26,7 @@ def rules_named(book: RuleBook, name: str) -> list[LoadedRule]:
 
 def checked(extra: Sequence[Path]) -> tuple[list[Issue], str]:
     """Every issue, and a closing line."""
-    book, issues = check_rules(all_folders(extra), method_ids())
+    book, issues = check_rules(rule_folders(extra), method_ids())
     return issues, f"{len({rule.rule.id for rule in book.rules})} rules: {len(issues)} problem{'s' * (len(issues) != 1)}"
 
 
@@ -93,7 +77,7 @@ class TestOutcome:
 
 def tested(extra: Sequence[Path], text: str, threshold: float | None) -> TestOutcome:
     """Runs the cases that contain the text; a threshold (percent) asks for coverage of conditions too."""
-    folders, methods = all_folders(extra), method_ids()
+    folders, methods = rule_folders(extra), method_ids()
     results = run_rule_tests(folders, text, methods)
     if threshold is None:
         return TestOutcome(results)
@@ -102,10 +86,11 @@ def tested(extra: Sequence[Path], text: str, threshold: float | None) -> TestOut
 
 def listed(extra: Sequence[Path]) -> list[dict[str, Any]]:
     """One row a rule, by id; a `for_each` rule is one row, as it is written."""
-    book = book_of(extra)
+    book = rule_book(extra)
     rules = {rule.rule.id: rule for rule in reversed(book.rules)}
     return [{"id": name, "title": rule.rule.title, "status": rule.rule.status, "priority": rule.rule.priority,
-             "for_each": rule.rule.for_each, "then": [str(action) for action in rule.written.then], **place_json(rule.at("id")),
+             "for_each": "method" if rule.rule.for_each else None, "except": list(rule.rule.excepted),
+             "then": [str(action) for action in rule.written.then], **place_json(rule.at("id")),
              "replaces": place_json(rule.replaced.at("id")) if rule.replaced else None}
             for name, rule in sorted(rules.items())]
 

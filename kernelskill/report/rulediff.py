@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from kernelskill.errors import DecisionError
+from kernelskill.expertise import method_ids, rule_folders
 from kernelskill.memory.run import Run
 from kernelskill.policy import Policy, RuleBook, load_rules
 from kernelskill.policy.rulebook import MEANING
-from kernelskill.report.rulebook import all_folders, method_ids
 from kernelskill.report.whatif import Change, decided, summary
 
 RUNS = Path("runs")
@@ -42,7 +42,7 @@ class Comparison:
 def compare(before: Path, after: Path, runs: Sequence[Path], *, alone: bool) -> Comparison:
     """Decides on the facts of every recorded decision with both rule sets. Raises RuleError, RunError."""
     methods = method_ids()
-    one, other = (load_rules([folder] if alone else all_folders([folder]), methods) for folder in (before, after))
+    one, other = (load_rules([folder] if alone else rule_folders([folder]), methods) for folder in (before, after))
     first, second = Policy(one), Policy(other)
     changes, undecided = [], []
     for label, facts in _recorded(runs):
@@ -61,7 +61,7 @@ def rule_differences(one: RuleBook, other: RuleBook) -> Iterator[str]:
             yield f"{'removed' if name in before else 'added'} {name} ({(before.get(name) or after[name]).at('id')})"
             continue
         old, new = before[name].written, after[name].written
-        if keys := [key for key in MEANING if getattr(old, key) != getattr(new, key)]:
+        if keys := [key for key in ("for_each", *MEANING) if getattr(old, key) != getattr(new, key)]:
             yield f"changed {name}: {', '.join(keys)} ({before[name].at('id')} → {after[name].at('id')})"
 
 

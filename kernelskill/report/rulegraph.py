@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kernelskill.errors import RuleError, did_you_mean
+from kernelskill.expertise import rule_book
 from kernelskill.policy import RuleBook
 from kernelskill.policy.conditions import phrase, tests
 from kernelskill.policy.rulebook import LoadedRule
 from kernelskill.policy.schema import Action, Derive, FactName, Stop, named_methods
-from kernelskill.report.rulebook import book_of
 from kernelskill.report.rulepage import action_text
 from kernelskill.report.rulesvg import svg_text
 
@@ -26,7 +26,7 @@ EDGES = {"derive": "solid", "propose": "bold", "veto": "dashed", "prefer": "dott
 
 def drawn(extra: Sequence[Path], names: Sequence[str], *, svg: bool) -> str:
     """The graph of all rules, or of what leads to and follows from some of its nodes. Raises RuleError for an unknown name."""
-    graph = graph_of(book_of(extra))
+    graph = graph_of(rule_book(extra))
     if names:
         graph = around(graph, names)
     return svg_text(graph) if svg else dot_text(graph)

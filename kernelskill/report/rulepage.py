@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from kernelskill.expertise import rule_book
 from kernelskill.methods import load_methods
 from kernelskill.paths import methods_folder
 from kernelskill.policy import RuleBook
@@ -13,7 +14,7 @@ from kernelskill.policy.conditions import parts, phrase, show, tests
 from kernelskill.policy.rulebook import LoadedRule
 from kernelskill.policy.schema import Action, Condition, GainFormula, GainRange, Propose, Test, named_methods
 from kernelskill.policy.testfile import read_cases, test_path
-from kernelskill.report.rulebook import book_of, place_json, rules_named
+from kernelskill.report.rulebook import place_json, rules_named
 from kernelskill.vocabulary import lookup
 
 GROUP_WORDS = {"all": "all of", "any": "any of", "none": "none of"}
@@ -21,7 +22,7 @@ GROUP_WORDS = {"all": "all of", "any": "any of", "none": "none of"}
 
 def page_of(extra: Sequence[Path], name: str) -> dict[str, Any]:
     """Everything about a rule, for programs and for `page_text`; a `for_each` rule as it is written."""
-    book = book_of(extra)
+    book = rule_book(extra)
     copies = rules_named(book, name)
     one = copies[0] if name == copies[0].id else None
     rule = copies[0]
@@ -29,7 +30,8 @@ def page_of(extra: Sequence[Path], name: str) -> dict[str, Any]:
     return {
         "id": name, "title": said.title, **place_json(rule.at("id")), "status": said.status, "since": said.since,
         "replaces": str(rule.replaced.at("id")) if rule.replaced else None, "priority": said.priority,
-        "for_each": said.for_each, "copies": len(copies), "when": list(condition_lines(said.when)),
+        "for_each": "method" if said.for_each else None, "except": list(said.excepted),
+        "copies": len(copies), "when": list(condition_lines(said.when)),
         "then": [action_text(action) for action in said.then], "because": said.because, "source": said.source,
         "needs": [need(fact, book) for fact in dict.fromkeys(test.fact for _, test in tests(said.when))],
         "causes": list(consequences(rule, book)) if one else [f"for every method: {action}" for action in said.then],
@@ -106,7 +108,8 @@ def page_text(page: dict[str, Any]) -> str:
     """The page for people."""
     place = f"{page['path']}:{page['line']}:{page['column']}" + (f" (replaces {page['replaces']})" if page["replaces"] else "")
     since = f" since {page['since']}" if page["since"] else ""
-    copies = f", one copy for each of {page['copies']} methods" if page["for_each"] else ""
+    but = f" (not for {', '.join(page['except'])})" if page["except"] else ""
+    copies = f", one copy for each of {page['copies']} methods{but}" if page["for_each"] else ""
     sections = {
         "when": page["when"], "then": page["then"], "because": [page["because"]], "source": [page["source"]],
         "who can fire it": [_need_text(entry) for entry in page["needs"]], "what it can cause": page["causes"],

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import kernelskill
 from kernelskill.errors import KernelSkillError, Location, RuleError, did_you_mean
+from kernelskill.expertise import method_ids, rule_book
 from kernelskill.paths import rules_folder
 from kernelskill.policy.schema import RULE_ID
-from kernelskill.report.rulebook import book_of, method_ids
 
 RULE = """\
 # yaml-language-server: $schema={schema}
-# Fill in every <...>. Facts, operators and actions: docs/rules-reference.md
+# Fill in every <...>: `rules check` refuses what is left. Facts, operators and actions: docs/rules-reference.md
 rules:
   - id: {rule}
     title: <a few words for lists>
     when:
       all:
-        - {{fact: <fact>, op: ">=", value: <number>}}      # a fact of the vocabulary, with its threshold
+        - {{fact: <fact>, op: ">=", value: <number>}}      # a fact and its threshold; `kernelskill why RUN --depth all` shows values
         - {{fact: applicable.{method}}}                    # the writer can do it here
     then:
       - {{propose: {method}, gain: {{low: <number>, high: <number>}}}}   # old time / new time, e.g. 1.05 and 1.3
@@ -53,12 +53,12 @@ def scaffold(folder: Path, rule: str, method: str) -> Sequence[str]:
     for path in paths:
         if path.exists():
             raise RuleError("this file exists already", location=Location(path), hint="choose another id, or edit that file")
-    built_in = next((other for other in book_of([]).rules if other.rule.id == rule), None)
+    built_in = next((other for other in rule_book().rules if other.rule.id == rule), None)
     folder.mkdir(parents=True, exist_ok=True)
     words = {"rule": rule, "method": method or "<method>", "version": kernelskill.__version__,
              "schema": (rules_folder() / "schema.json").resolve().as_uri()}
     for path, text in zip(paths, (RULE, TEST), strict=True):
         path.write_text(text.format(**words), encoding="utf-8")
     replaced = [f"note: a built-in rule has this id, yours replaces it: {built_in.at('id')}"] if built_in else []
-    return [*map(str, paths), *replaced, "fill in every <...>, then:", f"  kernelskill rules check --rules {folder}",
+    return [*map(str, paths), *replaced, "fill in every <...> of both files (rules check names those that are left), then:", f"  kernelskill rules check --rules {folder}",
             f"  kernelskill rules test --rules {folder} --filter {rule}"]

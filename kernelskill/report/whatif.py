@@ -10,7 +10,7 @@ from typing import Any
 from kernelskill.errors import DecisionError, KernelSkillError, RuleError, did_you_mean
 from kernelskill.model import Decision, Value
 from kernelskill.policy import Policy, RuleBook, what_if
-from kernelskill.report.audit import Selection, rule_book
+from kernelskill.report.audit import Selection, rules_of
 from kernelskill.vocabulary import VOCABULARY, FactSpec, lookup
 
 NOT_KNOWN = "unknown"
@@ -66,8 +66,8 @@ def imagine(selection: Selection, facts: Sequence[str], without: Sequence[str],
 
     Where the rules have changed since the run, its decisions are first taken again with the rules as they are now.
     """
-    now = rule_book(selection.run)
-    book = rule_book(selection.run, rules) if rules else now
+    now = rules_of(selection.run)
+    book = rules_of(selection.run, rules) if rules else now
     for ident in without:
         known_rule(ident, book)
     changed_facts = parse_facts(facts, book.derived)

@@ -12,7 +12,7 @@ import pytest
 from kernelskill.memory.run import Run
 from kernelskill.model import Decision
 from kernelskill.policy import Policy, why
-from kernelskill.report.audit import rule_book
+from kernelskill.report.audit import rules_of
 
 ROOT = Path(__file__).parents[3]
 
@@ -157,7 +157,7 @@ def test_a_replaced_rule_is_shown_in_the_decisions_that_it_touches(kernelskill, 
     shutil.copy(extra_rules / "ours.yaml", later / "ours.yaml")
     (later / "ours.yaml").write_text((later / "ours.yaml").read_text().replace("value: 60", "value: 75"))
     run = Run.open(recorded_run)
-    policy = Policy(rule_book(run, [later]))
+    policy = Policy(rules_of(run, [later]))
     decisions = [policy.decide(decision.facts) for _, _, decision in run.decisions]
     before = extra_rules / "ours.yaml"
     text = f"our_widen at {later}/ours.yaml:2:9 did not fire; the rule that it replaces, at {before}:2:9, would have fired"

@@ -85,6 +85,14 @@ def test_a_copy_for_every_method(tmp_path):
     assert decision.candidates[0].fate_reason == "vetoed by failed_here[launch_tuning] (failed_here.launch_tuning = 2)"
 
 
+def test_a_copy_for_every_method_but_some(tmp_path):
+    rules = RULES.replace("for_each: method", 'for_each: {method: "*", except: [launch_tuning]}')
+    given = facts({"failed_here.launch_tuning": 2, "failed_here.register_blocking": 1})
+    decision = policy_of(tmp_path, rules).decide(given)
+    assert decision.chosen.method == "launch_tuning"
+    assert [rule.rule for rule in decision.fired] == ["failed_here[register_blocking]", "otherwise"]
+
+
 def test_stop_rule(tmp_path):
     decision = policy_of(tmp_path, RULES).decide(facts(headroom=1.04))
     assert (decision.outcome, decision.chosen, decision.stop_reason) == ("stop", None, "near_speed_of_light")

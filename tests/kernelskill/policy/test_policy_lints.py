@@ -23,6 +23,18 @@ CASES = {
     ),
     "empty file": ("", "1:1: error: the file is empty [yaml]"),
     "no list of rules": ("- id: a\n", "1:1: error: a rule file is a list under the key `rules` [schema]"),
+    "a blank in a text": (
+        one("{fact: uses_restrict}").replace("because: b", "because: uses <one sentence>"),
+        "3:14: error: `<one sentence>` is still to be filled in [blank]",
+    ),
+    "nothing excepted": (
+        one("{fact: 'applied.{method}'}").replace("    when:", "    for_each: {except: []}\n    when:"),
+        "5:24: error: `[]` does not fit `except`: it needs at least one entry [schema]",
+    ),
+    "an excepted method that does not exist": (
+        one("{fact: 'applied.{method}'}").replace("    when:", "    for_each: {except: [launch_tunning]}\n    when:"),
+        "5:25: error: no method is called `launch_tunning` [unknown-method]\n  hint: did you mean 'launch_tuning'?",
+    ),
     "second top-level key": (
         "rules: []\nrulez: []\n",
         "2:1: error: unknown key `rulez` [schema]\n  hint: did you mean 'rules'?",

@@ -1,0 +1,25 @@
+"""What decides: the built-in rules with the user's folders after them, over the methods that have a card."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernelskill.methods import load_methods
+from kernelskill.paths import methods_folder, rules_folder
+from kernelskill.policy import RuleBook, load_rules
+
+
+def rule_folders(extra: Sequence[Path] = ()) -> list[Path]:
+    """The built-in rules first, the user's after them: a later rule wins by id."""
+    return [rules_folder(), *extra]
+
+
+def method_ids() -> list[str]:
+    """Every method that has a card. Raises MethodError."""
+    return sorted(load_methods(methods_folder()))
+
+
+def rule_book(extra: Sequence[Path] = ()) -> RuleBook:
+    """The rules of these folders. Raises RuleError, MethodError when they cannot be used."""
+    return load_rules(rule_folders(extra), method_ids())
