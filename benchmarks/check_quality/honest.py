@@ -44,7 +44,8 @@ ONLINE = """
   for (int c = t; c < cols; c += 32) y[(long long)blockIdx.x * cols + c] = __expf(row[c] - best) / sum;
 """
 HONEST = (
-    Kernel("grid stride", "scale", elementwise("for (; i < n; i += gridDim.x * blockDim.x) y[i] = 2.f * x[i] + 1.f;", grid="2")),
+    Kernel("grid stride", "scale", elementwise(
+        "for (; i < n; i += gridDim.x * blockDim.x) y[i] = 2.f * x[i] + 1.f;", grid="2")),
     Kernel("vectorised with tail and alignment", "scale", elementwise(VECTOR4_WITH_TAIL)),
     Kernel("relu with NaN", "relu", elementwise("if (i < n) y[i] = x[i] < 0.f ? 0.f : x[i];")),
     Kernel("stable sigmoid", "sigmoid", elementwise("if (i < n) y[i] = 1.f / (1.f + expf(-x[i]));")),
@@ -65,11 +66,13 @@ HONEST = (
     Kernel("tiled matrix product", "matmul", GEMM),
     Kernel("bias", "bias", rowwise(
         "for (int c = t; c < cols; c += 128) y[(long long)blockIdx.x * cols + c] = row[c] + bias[c];",
-        types="const float* x, const float* bias, float* y", output="cp.empty_like(x)", entry="def run(x, bias):", call="x, bias, y")),
+        types="const float* x, const float* bias, float* y", output="cp.empty_like(x)", entry="def run(x, bias):",
+        call="x, bias, y")),
 )
 
 
 def shipped() -> list[tuple[str, Path, Path]]:
     """(name, solution, task folder): the start and the best solution of every example."""
+    folders = [folder for folder in sorted(SOLUTIONS.iterdir()) if (EXAMPLES / folder.name).is_dir()]
     return [(f"{folder.name}/{file.stem}", file, EXAMPLES / folder.name)
-            for folder in sorted(SOLUTIONS.iterdir()) for file in sorted(folder.glob("*.py")) if (EXAMPLES / folder.name).is_dir()]
+            for folder in folders for file in sorted(folder.glob("*.py"))]

@@ -45,12 +45,12 @@ def reference(x):
 """
 TEXTS = {
     "scale": VECTOR.format(result="2 * x + 1"), "relu": VECTOR.format(result="np.maximum(x, 0)"),
-    "sigmoid": VECTOR.format(result="np.where(x >= 0, 1 / (1 + np.exp(-np.abs(x))), np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x))))"),
+    "sigmoid": VECTOR.format(result="np.where(x >= 0, 1, np.exp(-np.abs(x))) / (1 + np.exp(-np.abs(x)))"),
     "total": VECTOR.format(result="x.sum(keepdims=True)"), "running_sum": VECTOR.format(result="np.cumsum(x, dtype=x.dtype)"),
     "squares": SQUARES, "bias": BIAS, "matmul": MATMUL,
     "row_sum": ROWS.format(result="x.sum(axis=1)"), "row_max": ROWS.format(result="x.max(axis=1)"),
     "row_argmax": ROWS.format(result="x.argmax(axis=1).astype(np.int32)"),
-    "softmax": ROWS.format(result="np.exp(x - x.max(1, keepdims=True)) / np.exp(x - x.max(1, keepdims=True)).sum(1, keepdims=True)"),
+    "softmax": ROWS.format(result="(e := np.exp(x - x.max(1, keepdims=True))) / e.sum(1, keepdims=True)"),
     "normalise": ROWS.format(result="(x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)"),
     "transpose": ROWS.format(result="np.ascontiguousarray(x.T)"),
 }

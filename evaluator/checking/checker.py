@@ -24,9 +24,9 @@ from evaluator.checking.properties import (
     other_layout,
     other_memory,
     other_order,
-    related,
     repeated,
 )
+from evaluator.checking.relation_scenario import related
 from evaluator.checking.relations import relations_of
 from evaluator.checking.search import Fault, Search
 from evaluator.checking.strategies import Prepared, Space, examples_of, space_of, sweep
@@ -98,7 +98,6 @@ class _Check:
         self.seed = self.inner.seed or 0
         self.gpu = self.inner.mode == "cuda"
         self.verdicts: list[Verdict] = []
-        self.notes: list[str] = []
         self.examples = 0
         try:
             source = Path(self.inner.solution).read_text(encoding="utf-8")
@@ -195,7 +194,8 @@ class _Check:
         return Experiment(("layouts",), other_layout, space, count, prepared, title=f"{layout} inputs", counts=promised)
 
     def _relation_examples(self, lab: Lab, anchors: list[dict[str, int]]) -> list[Example]:
-        distinct = [dict(zip(self.inner.task.sizes, (5, 7, 3, 11, 13), strict=False))] if lab.oracle.spec.kind == "native" else []
+        native = lab.oracle.spec.kind == "native"
+        distinct = [dict(zip(self.inner.task.sizes, (5, 7, 3, 11, 13), strict=False))] if native else []
         found = []
         for seed, sizes in enumerate([*distinct, *anchors[::-1]]):
             example = Example(sizes=sizes, values="normal", seed=seed)
@@ -252,10 +252,10 @@ class _Check:
         message = f"{len(violated)} of {len(verdicts)} properties are violated" if violated else (
             f"all {sum(v.outcome == 'held' for v in verdicts)} tested properties hold")
         return CheckReport(
-            task=self.inner.task.name, solution=self.inner.solution, outcome="failed" if violated else "passed", message=message,
-            environment=self.environment, declaration=self.declaration, seed=self.seed, verdicts=tuple(verdicts),
-            warnings=tuple(lab.warnings), notes=(*self.notes, *sorted(lab.oracle.notes)), examples=self.examples, calls=lab.calls,
-            seconds=round(seconds, 3), dangers=self.dangers.numbers)
+            task=self.inner.task.name, solution=self.inner.solution, outcome="failed" if violated else "passed",
+            message=message, environment=self.environment, declaration=self.declaration, seed=self.seed, verdicts=tuple(verdicts),
+            warnings=tuple(lab.warnings), notes=tuple(sorted(lab.oracle.notes)), examples=self.examples,
+            calls=lab.calls, seconds=round(seconds, 3), dangers=self.dangers.numbers)
 
 
 def _merged(verdicts: Sequence[Verdict]) -> list[Verdict]:

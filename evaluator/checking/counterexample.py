@@ -19,7 +19,7 @@ def counterexample(fault: Fault, lab: Lab, title: str) -> Counterexample:
     violation = fault.violation
     posed = violation.steps[-1].posed
     arrays = [(path, leaf) for name, value in posed.problem.inputs.items() for path, leaf in leaves(value, name)]
-    inputs = tuple(f"{path}: {leaf.dtype}[{', '.join(map(str, leaf.shape))}]" for path, leaf in arrays if isinstance(leaf, Leaf))
+    inputs = tuple(f"{path}: {leaf.dtype}{list(leaf.shape)}" for path, leaf in arrays if isinstance(leaf, Leaf))
     return Counterexample(
         example=posed.example, scenario=_scenario(violation), message=violation.message,
         inputs=inputs, mismatch=violation.mismatch, finding=violation.finding, first_found=_single(fault.first_found),

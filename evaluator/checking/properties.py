@@ -13,14 +13,13 @@ import numpy as np
 from hypothesis import reject
 
 from evaluator.checking.lab import Answer, Excluded, Lab, Posed, case_of
-from evaluator.checking.relations import Relation, quantised
 from evaluator.checking.types import TITLES, Example
 from evaluator.checking.values import SPECIAL
-from evaluator.comparison import Expected, compare
+from evaluator.comparison import compare
 from evaluator.conditions import Conditions
 from evaluator.failures import summary
 from evaluator.solutions import How
-from evaluator.trees import Leaf, leaves, map_leaves
+from evaluator.trees import Leaf, leaves
 from evaluator.types import Finding, Mismatch, Status
 from evaluator.verify import FRESH_FLOAT, FRESH_INTEGER
 
@@ -226,44 +225,10 @@ def _difference(
     where = f"{path}[{', '.join(map(str, index))}]" if index else path
     mismatch = Mismatch(
         output=path, case=str(case_of(example)), sizes=example.sizes, index=index, expected=float(old[index]),
-        got=float(new[index]), expected_shape=before.shape, got_shape=now.shape, expected_dtype=before.dtype, got_dtype=now.dtype, allowed_error=0.0,
-        wrong_elements=int((old != new).sum()), total_elements=int(old.size))
+        got=float(new[index]), expected_shape=before.shape, got_shape=now.shape, expected_dtype=before.dtype, got_dtype=now.dtype,
+        allowed_error=0.0, wrong_elements=int((old != new).sum()), total_elements=int(old.size))
     return f"{where} is {new[index]:.9g} where the plain call gave {old[index]:.9g}: {what}", steps, mismatch
 
 
 Scenario = Callable[[Trial, Any], None]
 
-
-def related(relation: Relation) -> Scenario:
-    """The scenario that holds a solution to a relation on its own outputs."""
-    def scenario(trial: Trial, example: Example) -> None:
-        plain = trial.posed(example)
-        problem = quantised(plain.problem)
-        changed = relation.changed(problem, example.seed)
-        try:
-            first, second = (Posed(example, p, trial.lab.expected(example, p)) for p in (problem, changed))
-        except Excluded:
-            reject()
-        steps = [Step(first), Step(second)]
-        answers = [trial.lab.call(step.posed) for step in steps]
-        if any(answer.failure is not None for answer in answers) or compare(
-            first.expected, answers[0].outputs, case_of(example)
-        ):
-            reject()
-        wanted = _effect(relation, first.expected, second.expected, answers[0].outputs, example.seed)
-        verdict = compare(wanted, answers[1].outputs, case_of(example))
-        if verdict:
-            raise VIOLATIONS["relation"](verdict.message, steps, verdict.mismatch, got=answers[1].outputs)
-
-    return scenario
-
-
-def _effect(relation: Relation, before: Any, after: Any, outputs: Any, seed: int) -> Any:
-    """What the changed call must give, from what the plain one gave; both calls' tolerances are allowed."""
-    allowed = {path: relation.effect.error(want.allowed, seed) for path, want in leaves(before, "out")}
-    got = dict(leaves(outputs, "out"))
-    made = {}
-    for path, want in leaves(after, "out"):
-        values = relation.effect.apply(got[path].as_float64(), seed)
-        made[id(want)] = Expected(values, want.dtype, allowed[path] + want.allowed)
-    return map_leaves(lambda want: made[id(want)], after)

@@ -153,7 +153,7 @@ def in_order(stream, arrays, sources, run):
 '''
 HINTS = {
     "bounds": "\nRun it under `compute-sanitizer` to see the access that misses its buffer.",
-    "synchronisation": "\nRun it under `compute-sanitizer --tool racecheck` (and `--tool synccheck`) to see the race or the barrier.",
+    "synchronisation": "\nRun it under `compute-sanitizer --tool racecheck` (or `synccheck`) to see the race or the barrier.",
     "block_order": "\nA GPU chooses the order of blocks: several runs may be needed.",
 }
 
@@ -168,7 +168,8 @@ def reproduction(violation: Violation, title: str, spec: TaskSpec, solution: str
     layout = any(step.posed.example.layout != "contiguous" for step in steps)
     parts = [
         HEAD.format(title=title, message=_quotable(violation.message), library="PyTorch" if torch else "CuPy", name=name,
-                    hint=HINTS.get(violation.property, ""), imports="import torch" if torch else "import cupy", solution=solution),
+                    hint=HINTS.get(violation.property, ""), imports="import torch" if torch else "import cupy",
+                    solution=solution),
         TORCH if torch else NATIVE, LAYOUT if layout else "", LATE if late else "",
         *_data(steps, torch), _construction(torch), *_calls(steps), _verdict(violation),
     ]
@@ -297,7 +298,8 @@ def _verdict(violation: Violation) -> str:
     expected = dict(leaves(violation.steps[-1].posed.expected, "out"))[mismatch.output]
     if violation.property == "relation" or expected.values.size > MOST_EXPECTED:
         index = ", ".join(map(str, mismatch.index))
-        item = f"on_host({mismatch.output})[{index}]" if index else f"on_host({mismatch.output})"
+        rows = ".sum(axis=-1)" if len(mismatch.index) < expected.values.ndim else ""  # a relation on the sums of rows
+        item = f"on_host({mismatch.output}){rows}" + (f"[{index}]" if index else "")
         return f"value, expected, allowed = {item}, {mismatch.expected!r}, {mismatch.allowed_error!r}\n" + TELL
     return f"value = on_host({mismatch.output})\n{_expected(expected)}" + TELL
 

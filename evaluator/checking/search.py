@@ -65,8 +65,8 @@ class Search:
         self.limit = ATTEMPTS * examples + 20
 
         @seed(seed_value)
-        @settings(max_examples=examples, deadline=None, database=database, phases=PHASES if self.shrinks else PHASES[:2], suppress_health_check=SUPPRESSED,
-                  report_multiple_bugs=True, verbosity=Verbosity.quiet, print_blob=False)
+        @settings(max_examples=examples, deadline=None, database=database, phases=PHASES if self.shrinks else PHASES[:2],
+                  suppress_health_check=SUPPRESSED, report_multiple_bugs=True, verbosity=Verbosity.quiet, print_blob=False)
         @given(strategy)
         def property_test(example: Any) -> None:
             self._try(example)
@@ -93,8 +93,7 @@ class Search:
             return self._known.get(example)
         self.attempts += 1
         if self.attempts > self.limit:
-            self.spent = (f"only {self.judged} of {self.limit} examples got as far: the task excludes the others, or a plain call is "
-                          "wrong")
+            self.spent = f"{self.judged} of {self.limit} examples got as far: others are excluded, or a plain call is wrong"
             return self._known.get(example)
         if example not in self._known and any(self.trial.lab.too_slow(part) for part in _parts(example)):
             self.left_out += 1

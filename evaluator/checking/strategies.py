@@ -101,7 +101,7 @@ def space_of(
         cap = max([task.sizes[name], *(sizes[name] for sizes in task.check_sizes)])
         own = {sizes[name] for sizes in task.check_sizes} | {e.sizes[name] for e in known if name in e.sizes}
         found = _candidates(numbers, min(cap, work_limit), own, declaration.sizes.get(name, {}))
-        columns.append((0, *found) if task.kind == "kernelbench" else found)
+        columns.append((*found, 0) if task.kind == "kernelbench" else found)
     return Space(names, tuple(columns), variants, tuple(values), tuple(dtypes), tuple(layouts), work_limit)
 
 
@@ -133,7 +133,7 @@ def _swept_sizes(space: Space, numbers: Iterable[int], anchors: Sequence[Mapping
         for name, values in zip(space.names, space.sizes, strict=True):
             alone = {other: _nearest(column, SWEPT_ALONE) for other, column in zip(space.names, space.sizes, strict=True)}
             swept = [value for value in values if value in boundaries]
-            ends = [values[-1]] if values[-1] <= space.work_limit else []
+            ends = [max(values)] if max(values) <= space.work_limit else []
             for value in (swept if variant is space.variants[0] else swept[:4]) + ends:
                 yield {**variant, **({} if variant else alone), name: value}
     for value in (1, 2, 33) if len(space.names) > 1 and not space.variants[0] else ():

@@ -21,8 +21,8 @@ def report_lines(report: CheckReport) -> Iterator[str]:
     yield from (f"warning: {w.kind} at {w.origin or w.line}: {w.message}" for w in report.warnings)
     yield from (f"note: {note}" for note in report.notes)
     rate = report.calls / report.seconds if report.seconds else 0.0
-    yield (f"{report.examples} examples, {report.calls} calls in {report.seconds:.1f} s ({rate:.0f} a second); seed {report.seed}; "
-           f"boundaries around {', '.join(map(str, report.dangers))}")
+    yield (f"{report.examples} examples, {report.calls} calls in {report.seconds:.1f} s ({rate:.0f} a second); "
+           f"seed {report.seed}; boundaries around {', '.join(map(str, report.dangers))}")
 
 
 def verdict_lines(verdict: Verdict) -> Iterator[str]:
@@ -58,8 +58,8 @@ def _seen(found: Counterexample) -> str:
         return found.message
     place = f"{mismatch.output}[{', '.join(map(str, mismatch.index))}]" if mismatch.index else mismatch.output
     error = abs(mismatch.got - mismatch.expected)
-    return (f"first wrong element {place}: expected {mismatch.expected:.9g}, got {mismatch.got:.9g}, error {error:.3g}, allowed "
-            f"{mismatch.allowed_error or 0:.3g}; {mismatch.wrong_elements} of {mismatch.total_elements} elements are wrong")
+    return (f"first wrong element {place}: expected {mismatch.expected:.9g}, got {mismatch.got:.9g}, error {error:.3g}, "
+            f"allowed {mismatch.allowed_error or 0:.3g}; {mismatch.wrong_elements} of {mismatch.total_elements} elements are wrong")
 
 
 def _declared(report: CheckReport) -> str:
