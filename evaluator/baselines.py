@@ -141,7 +141,7 @@ class _Host:
         assert self.name is not None
         if operation == "construct":
             self.model = reference_model(self.request.task, RECIPES[self.name])
-            return {"data": None, "notes": self.model.construct(data["init"], data["state"])}
+            return {"data": None, "notes": self.model.construct(data["init"], data["state"], data["training"])}
         self.timed = self.timed or TimedCalls(self.model, CudaClock(self.request.device))
         return {"data": None, **self.timed.handle(message)}
 
@@ -160,8 +160,8 @@ def reference_model(task: TaskSpec, recipe: Recipe) -> Any:
     class ReferenceModel(KernelBenchSolution):
         """`Model`, eager or compiled."""
 
-        def construct(self, init: Any, state: Mapping[str, Leaf]) -> list[str]:
-            notes = super().construct(init, state)
+        def construct(self, init: Any, state: Mapping[str, Leaf], training: bool = True) -> list[str]:
+            notes = super().construct(init, state, training)
             if recipe.compile_mode is not None:
                 self.model = torch.compile(self.model, mode=recipe.compile_mode)
             return notes
@@ -181,7 +181,7 @@ def expected_here(task: TaskSpec, data: Mapping[str, Any], seed: int, count: int
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     oracle = KernelBenchOracle(task.model_copy(update={"check_sizes": ()}))
     oracle.device = "cuda" if torch.cuda.is_available() else "cpu"
-    expected, shapes = expected_at(oracle, Problem(data["inputs"], data["init"], data["state"]), seed, count)
+    expected, shapes = expected_at(oracle, Problem(**data), seed, count)
     fields = {path: _packed(want) for path, want in expected.items()}
     return {"data": {path: values for path, (values, _) in fields.items()}, "shapes": shapes,
             "kinds": {path: kind for path, (_, kind) in fields.items()}}

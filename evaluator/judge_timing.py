@@ -28,7 +28,7 @@ from evaluator.trees import Leaf, leaves, map_leaves, total_bytes
 from evaluator.types import GpuState, Mismatch, Status, TimeEstimate
 
 SAMPLES = (20, 200)
-BUDGET_SECONDS = 2.0
+BUDGET_SECONDS = 1.0
 """Samples of one side are taken until this much time is spent, at least SAMPLES[0] and at most SAMPLES[1] of them."""
 SLOW_SECONDS, LEAST_SAMPLES = 10.0, 7
 """Where SAMPLES[0] calls take longer than this, so many are enough."""

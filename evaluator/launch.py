@@ -61,7 +61,7 @@ class Host:
         if self.solution is None:
             raise WrongForm("no solution is loaded")
         if operation == "construct":
-            notes = self.solution.construct(data["init"], data["state"])
+            notes = self.solution.construct(data["init"], data["state"], data["training"])
             if self.session is not None:
                 self.session.forget_library_calls()
             return {"data": None, "notes": notes}
@@ -88,7 +88,9 @@ class Host:
 
             self.timed = TimedCalls(solution, CudaClock(self.request.device))
         reply = self.timed.handle(message)
-        self._check_integrity()
+        # Not after every sample: it takes longer than a sample, and leaves the host's caches cold for the next one.
+        if message["step"] != "sample":
+            self._check_integrity()
         return {"data": None, **reply}
 
     def _guarded_call(self, solution: Solution, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,7 +116,7 @@ class Host:
         if conditions.watched:
             self._check_integrity()
         self._sizes |= {leaf.values.nbytes for _, leaf in leaves(result, "")}
-        data = {"result": result, "buffers": solution.buffers()}
+        data = {"result": result, "buffers": {**solution.buffers(), **({} if keep_inputs else solution.changed_inputs())}}
         modified = solution.modified_inputs() if keep_inputs else []
         return self._reply(data, modified=modified, launched=self._launched() - launched)
 

@@ -22,7 +22,7 @@ from evaluator.launch import serve
 from evaluator.oracle import Problem
 from evaluator.solutions import How
 from evaluator.trees import WireError
-from evaluator.types import Request, Status
+from evaluator.types import Mode, Request, Status
 
 OUTPUT_TAIL_BYTES = 4000
 MEMORY_BYTES = 12 << 30
@@ -31,7 +31,6 @@ THREADS = 1024
 """Threads and processes that the user's limit leaves beyond those that run already. Root is not bound by it."""
 DRAINED_CHUNKS = 64
 """Chunks of output read at once, so that a flood cannot keep the judge from its clock."""
-LOCKED_ON_GPU = False
 PR_SET_PDEATHSIG = 1
 
 
@@ -73,7 +72,7 @@ class Runner:
 
     def construct(self, problem: Problem) -> list[str]:
         """Makes a kernelbench model with the problem's parameters; notes for the person. Raises Ended."""
-        data = {"init": problem.init, "state": dict(problem.state)}
+        data = {"init": problem.init, "state": dict(problem.state), "training": problem.training}
         return list(self._ask({"op": "construct", "data": data}, "while ModelNew was constructed").get("notes", []))
 
     def call(
@@ -95,7 +94,7 @@ class Runner:
 
     def expected(self, problem: Problem, seed: int, count: int) -> dict[str, Any]:
         """Elements of the reference's outputs, from a process that holds it (see baselines.py). Raises Ended."""
-        data = {"inputs": dict(problem.inputs), "init": problem.init, "state": dict(problem.state)}
+        data = {"inputs": dict(problem.inputs), "init": problem.init, "state": dict(problem.state), "training": problem.training}
         return self._ask({"op": "expected", "data": data, "seed": seed, "count": count}, "while the reference was computed")
 
     def allow_until(self, deadline: float) -> None:
@@ -201,18 +200,26 @@ def _become_runner(channel: Channel, request: Request, stage: Literal["verify", 
 
 def lock_down(request: Request) -> None:
     """Limits of the process that runs the solution, and its system-call filter; none can be raised from then on."""
-    if request.mode == "cuda" and not LOCKED_ON_GPU:
-        return
+    limit(request.mode, request.limit_s)
+    restrict()
+
+
+def limit(mode: Mode, seconds: float) -> None:
+    """Processor time, memory and threads for `seconds` of work; no files."""
     room = min(MEMORY_BYTES, _available_memory() * 7 // 10)
-    limits = [(resource.RLIMIT_CPU, int(request.limit_s) + 5), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0),
+    limits = [(resource.RLIMIT_CPU, int(seconds) + 5), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0),
               (resource.RLIMIT_NPROC, _running_tasks() + THREADS)]
     total, data = _own_memory()
     # CUDA reserves far more address space than it uses; what is private and writable is what counts there.
-    limits.append((resource.RLIMIT_AS, total + room) if request.mode == "sim" else (resource.RLIMIT_DATA, data + room))
+    limits.append((resource.RLIMIT_AS, total + room) if mode == "sim" else (resource.RLIMIT_DATA, data + room))
     for kind, value in limits:
         _, hard = resource.getrlimit(kind)
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(kind, (value, value))
+
+
+def restrict() -> None:
+    """Gives up root's powers and every system call that a solution does not need."""
     seccomp.drop_capabilities()
     seccomp.install()
 

@@ -133,6 +133,8 @@ class Request(Frozen):
         return self.timeout_s + len(self.baselines) * self.baseline_timeout_s
 
 
+UNPROFILED = 1e-3
+"""`Request.worth_us` that no solution reaches: none is sanitized or profiled, which takes longer than the timing."""
 FindingKind = Literal[
     "out_of_bounds", "misaligned", "shared_race", "uninitialised_shared", "uninitialised_output", "divergent_barrier",
     "deadlock", "runaway", "null_pointer", "argument_mismatch", "non_contiguous_argument", "launch_limit", "input_modified",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evaluator import pool
-from evaluator.types import BaselineName, DeviceSpec, Evaluation, Mode, Request, SanitizerTool, Tool
+from evaluator.types import UNPROFILED, BaselineName, DeviceSpec, Evaluation, Mode, Request, SanitizerTool, Tool
 from kernelskill.facts import collect
 from kernelskill.facts.nsight import COUNTERS
 from kernelskill.model import Fact, Task
@@ -48,7 +48,7 @@ class Reviewer:
         """Judges and times a solution on fresh samples, in turns with each baseline; without tools and counters."""
         return pool.evaluate(Request(
             task=self.task.spec, solution=str(solution), mode=self.mode, device=self.device, timeout_s=self.timeout_s,
-            baselines=baselines, start=str(start)))
+            baselines=baselines, start=str(start), worth_us=UNPROFILED))
 
     def _with_closed(self, evaluation: Evaluation) -> Evaluation:
         """Tools that cannot be used on this machine are not tried again; every evaluation carries the reason."""

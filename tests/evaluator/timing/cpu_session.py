@@ -69,7 +69,7 @@ def serve_on_cpu(request: Request, channel: Channel) -> None:
                 solution = load_solution(request.solution, "kernelbench")
                 reply: dict[str, Any] = {}
             elif message["op"] == "construct":
-                reply = {"notes": solution.construct(message["data"]["init"], message["data"]["state"])}
+                reply = {"notes": solution.construct(**message["data"])}
             else:
                 timed = timed or TimedCalls(solution, HostClock())
                 reply = timed.handle(message)
