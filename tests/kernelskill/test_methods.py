@@ -15,7 +15,15 @@ from kernelskill import methods
 from kernelskill.errors import MethodError
 from kernelskill.facts.device import load_device
 from kernelskill.facts.solution_source import read_solution
-from kernelskill.methods import Family, broken_promises, load_methods, unmet_preconditions
+from kernelskill.methods import (
+    Family,
+    broken_promises,
+    broken_scope,
+    load_methods,
+    matching_methods,
+    obstacles,
+    unmet_preconditions,
+)
 from kernelskill.model import Fact
 from kernelskill.yamlsource import parse
 
@@ -313,3 +321,42 @@ def test_a_card_is_read_once_and_again_when_its_text_changes(tmp_path, monkeypat
 def test_an_empty_folder_is_refused(tmp_path):
     with pytest.raises(MethodError, match="no method cards here"):
         load_methods(tmp_path)
+
+
+def test_a_method_waits_for_what_it_requires_or_finds_it_in_the_start():
+    padding = CARDS["bank_conflict_padding"]
+    conflicts = facts(shared_wavefronts_ratio=8.0, task_family="transpose")
+    assert obstacles(padding, CARDS, conflicts | facts(uses_shared_memory=False))[-1] == (
+        "bank_conflict_padding needs shared_memory_tiling first")
+    assert obstacles(padding, CARDS, conflicts | facts(uses_shared_memory=True)) == []
+    applied = {"applied.shared_memory_tiling": Fact(name="applied.shared_memory_tiling", value=True, provenance="history")}
+    assert obstacles(padding, CARDS, conflicts | applied) == []
+
+
+def test_a_method_is_kept_from_other_families_and_from_its_rivals():
+    assert obstacles(CARDS["split_k"], CARDS, facts(task_family="transpose"))[-1] == (
+        "split_k is for matmul, row_reduction, not for transpose")
+    assert obstacles(CARDS["warp_scan"], CARDS, {}) == []
+    for here, there in (("split_k", "stream_k"), ("fast_math_intrinsics", "polynomial_transcendentals")):
+        applied = {f"applied.{there}": Fact(name=f"applied.{there}", value=True, provenance="history")}
+        assert f"{here} does not go with {there}, which is applied" in obstacles(CARDS[here], CARDS, applied)
+
+
+def test_a_method_changes_only_its_part_of_a_solution():
+    assert broken_scope(CARDS["launch_tuning"], {"kernels", "launch"}) == []
+    assert broken_scope(CARDS["vectorized_access"], {"kernels", "host"}) == [
+        "vectorized_access does not change what the host calls besides launching and allocating, the code does"]
+    assert broken_scope(CARDS["cuda_graph_replay"], {"kernels", "host"}) == [
+        "cuda_graph_replay does not change the kernels, the code does"]
+
+
+def test_code_is_another_methods_only_where_all_of_its_contract_holds():
+    parent = facts(vector_load_bytes=4, block_threads=256, threads_per_row=1, library_calls=0, uses_tensor_cores=False,
+                   uses_fast_math=False, task_family="row_reduction", task_reduction_length=4096)
+    wide = parent | facts(vector_load_bytes=16)
+    assert "vectorized_access" in matching_methods(CARDS, parent, wide, {"kernels"})
+    assert "vectorized_access" not in matching_methods(CARDS, parent, parent, {"kernels"})
+    assert "vectorized_access" not in matching_methods(CARDS, wide, wide, {"kernels"})  # nothing new
+    assert "vectorized_access" not in matching_methods(CARDS, parent, wide, {"kernels", "host"})
+    assert "vectorized_access" not in matching_methods(CARDS, parent, wide | facts(uses_fast_math=True), {"kernels"})
+    assert "cuda_graph_replay" not in matching_methods(CARDS, parent, wide, {"kernels"})

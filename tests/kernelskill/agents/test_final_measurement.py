@@ -65,7 +65,7 @@ def run(tmp_path):
 
 
 def finished(run, reviewer):
-    loop = Loop(run, None, SimpleNamespace(reviewer=reviewer), Silent())
+    loop = Loop(run, None, None, SimpleNamespace(reviewer=reviewer), Silent())
     assert loop.optimise() == "budget_exhausted"
 
 

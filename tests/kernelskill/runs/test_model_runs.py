@@ -2,14 +2,12 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from model_server import block, completion, error, serving
 
-from evaluator import pool
 from kernelskill.cli.optimize import command
 from kernelskill.memory.run import Run
 from kernelskill.model import MethodApplication
@@ -19,44 +17,18 @@ from kernelskill.writers.request import Request
 from kernelskill.writers.template import TemplateWriter
 
 ROOT = Path(__file__).parents[3]
+TASK = ROOT / "examples" / "row_sum"
 KEY = "sk-whole-run-secret"
 
 
 @pytest.fixture
-def small(tmp_path):
-    """The example row_sum with a problem that is profiled in a moment."""
-    folder = tmp_path / "row_sum"
-    shutil.copytree(ROOT / "examples" / "row_sum", folder)
-    text = (folder / "task.toml").read_text()
-    (folder / "task.toml").write_text(re.sub(r"rows = 8192\ncols = 4096", "rows = 512\ncols = 1024", text))
-    assert "rows = 512" in (folder / "task.toml").read_text()
-    return folder
-
-
-JUDGED = {}
-
-
-@pytest.fixture
-def judged_once(monkeypatch):
-    """Every distinct solution is really evaluated, once for all tests of this file: most runs start from the same kernel."""
-    really = pool.evaluate
-
-    def evaluate(request):
-        key = (request.task.name, Path(request.solution).read_text(), str(request.task.sizes))
-        if key not in JUDGED:
-            JUDGED[key] = really(request)
-        return JUDGED[key]
-    monkeypatch.setattr(pool, "evaluate", evaluate)
-
-
-@pytest.fixture
-def play(small, tmp_path, monkeypatch, judged_once):
+def play(tmp_path, monkeypatch):
     """Runs the command against a scripted server; gives its report, the run, and the server."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "kernelskill.toml").write_text('[model]\nname = "openai/scripted"\nretry_wait_s = 0.01\ntries = 2\n')
 
-    def run(*script, options=(), code=0, task=small):
+    def run(*script, options=(), code=0, task=TASK):
         folder = tmp_path / "run"
         started = ["--resume", str(folder)] if folder.exists() else [str(task), "--device", "sim", "--out", str(folder),
                                                                       "--writer", "litellm"]
@@ -75,7 +47,7 @@ def by_template(body, method=""):
     prompt = body["messages"][1]["content"]
     source = re.search(r"## The current solution\n\n```python\n(.*?)\n```\n", prompt, re.DOTALL)[1] + "\n"
     wanted = MethodApplication(method=method or re.search(r"^# Apply `(\w+)", prompt)[1])
-    task = TemplateWriter().describe(load_task(ROOT / "examples" / "row_sum"))
+    task = TemplateWriter().describe(load_task(TASK))
     return TemplateWriter().write(task, Request(method=wanted, source=source))
 
 
