@@ -15,6 +15,8 @@ from evaluator.types import DeviceSpec, Evaluation, Frozen, Mode, Request, Statu
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "tests" / "guards"
 NOWHERE = "-"
+NOT_PROFILED_US = 1e-3
+"""No solution is faster: timed, but its launches are not recorded."""
 
 
 class Case(Frozen):
@@ -34,7 +36,9 @@ class Case(Frozen):
     allow: tuple[str, ...] = ()
     stages: tuple[Literal["verify", "profile"], ...] = ("verify",)
     timed: bool = False
-    """It aims at the timed calls, or shows in the launches of one: on a GPU it is judged with the profile stage."""
+    """It aims at the timed calls: on a GPU it is judged with the profile stage."""
+    launches: bool = False
+    """It shows in the recorded launches of a timed call only, which take long to record."""
     spec: dict[str, Any] = Field(default_factory=dict)
     """The task's entry: kind and sizes."""
 
@@ -63,7 +67,8 @@ class Case(Frozen):
         """The evaluation to ask for: on a GPU with its timed part, which some cheats aim at."""
         task = TaskSpec(name=self.task, path=str(FOLDER / "tasks" / f"{self.task}.py"), allow_library=self.allow, **self.spec)
         stages = ("verify", "profile") if mode == "cuda" and self.timed else self.stages
-        return Request(task=task, solution=str(self.path), mode=mode, device=device, stages=stages, timeout_s=timeout_s)
+        return Request(task=task, solution=str(self.path), mode=mode, device=device, stages=stages, timeout_s=timeout_s,
+                       worth_us=None if self.launches else NOT_PROFILED_US)
 
     def disagreement(self, evaluation: Evaluation, mode: Mode) -> str:
         """Why the evaluation is not what the case demands; "" where it is."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import importlib.util
 import math
 import re
 import textwrap
@@ -39,21 +40,24 @@ class Recognised:
 
 def recognise(task: Task) -> Recognised:
     """The family of a KernelBench task. Raises WriterError naming the first operation that is not known."""
-    path = Path(task.spec.path)
-    try:
-        import torch
-    except ImportError as error:
-        raise WriterError("KernelBench tasks need torch to be recognised", hint="pip install 'kernelskill[torch]'") from error
+    from kernelskill.writers.proof import traced
+
+    if importlib.util.find_spec("torch") is None:
+        raise WriterError("KernelBench tasks need torch to be recognised", hint="pip install 'kernelskill[torch]'")
+    found = traced(task)
+    torch_module = _torch_module(Path(task.spec.path), found.term, found.arguments)
+    family, problem = _problem(task, found.term, found.arguments, torch_module)
+    return Recognised(family, problem, *_declaration(found.term))
+
+
+def trace(path: Path) -> tuple[Term, tuple[Leaf, ...]]:
+    """Runs the file on meta tensors, which hold no data: the value of `forward` and the leaves of its arguments."""
+    import torch
+
     with torch.device("meta"):
         module = load_module(path)
         model, inputs = module.Model(*module.get_init_inputs()), module.get_inputs()
-    term, arguments = _trace(model, inputs, path)
-    torch_module = _torch_module(path, term, arguments)
-    family, problem = _problem(task, term, arguments, torch_module)
-    from kernelskill.writers.verify import verify
-
-    verify(task, term, arguments)
-    return Recognised(family, problem, *_declaration(term))
+    return _trace(model, inputs, path)
 
 
 def _declaration(term: Term) -> tuple[str, dict[str, Any]]:

@@ -38,9 +38,9 @@ def describe(task: Task) -> tuple[Task, Family[Any, Any], Any]:
             f"task '{task.name}' declares {declared}; the templates know {', '.join(FAMILIES)}",
             hint=f"declare family and operation in the task file; {BEYOND}",
         )
-    from kernelskill.writers.declared import verify_declared
+    from kernelskill.writers.proof import check_declared
 
     family = FAMILIES[task.family]
     problem = family.problem(task)
-    verify_declared(task)
+    check_declared(task)
     return task, family, problem
