@@ -95,6 +95,7 @@ class Session:
     """Whether what is timed must keep the task's tolerance."""
     checked: int = 0
     """Timed calls that were compared with the reference."""
+    reference_seconds: float = 0.0
     _checkpoint: Checkpoint | None = None
 
     def prepare(self, runner: Runner) -> dict[str, Any]:
@@ -182,7 +183,9 @@ class Session:
             names, inputs = set(self._scaled_paths()), dict(self.problem.inputs)
             wanted = {id(leaf) for path, leaf in leaves(inputs, "") if path in names}
             inputs = map_leaves(partial(_scaled_where, wanted, factor), inputs)
+            began = time.monotonic()
             expected, shapes = self.reference(replace(self.problem, inputs=inputs), seed, COMPARED_ELEMENTS)
+            self.reference_seconds = round(time.monotonic() - began, 4)
             self._checkpoint = Checkpoint(factor, seed, expected, shapes)
         return self._checkpoint
 

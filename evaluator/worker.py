@@ -178,6 +178,7 @@ class _Evaluation:
         problem = self.full = full_problem(oracle, self.secret)
         self.session = session_for(self.request, oracle, problem, processes, self.secret, self.deadline)
         fields, device = measure(self.session, processes, self.record)
+        self.seconds["reference"] = self.session.reference_seconds
         self.environment = self.environment.model_copy(update={"device": device})
         return fields
 
