@@ -113,10 +113,10 @@ class Session:
         self.note_state()
         began = time.monotonic()
         samples = [self.sample(runner) for _ in range(FIRST_SAMPLES)]
-        planned = int(BUDGET_SECONDS * FIRST_SAMPLES / (time.monotonic() - began))
-        count = min(max(planned, SAMPLES[0]), SAMPLES[1])
-        checked = set(self.rng.choice(np.arange(FIRST_SAMPLES, count), CHECKED_CALLS, replace=False).tolist())
-        while len(samples) <= count and self._wants_more(len(samples) - 1, began, SAMPLES[1]):
+        count = _planned((time.monotonic() - began) / FIRST_SAMPLES)
+        later = np.arange(FIRST_SAMPLES, count + 1)
+        checked = set(self.rng.choice(later, min(CHECKED_CALLS, len(later)), replace=False).tolist())
+        while len(samples) <= count:
             samples.append(self.checked_sample(runner, precision) if len(samples) in checked else self.sample(runner))
         self.note_state()
         return summarise(samples[1:])
@@ -227,6 +227,12 @@ class Session:
             path for path, leaf in leaves(dict(self.problem.inputs), "")
             if isinstance(leaf, Leaf) and leaf.is_float and leaf.shape and not is_labels(leaf)
         ]
+
+
+def _planned(seconds: float) -> int:
+    """How many calls of so many seconds are worth their time."""
+    count = min(max(int(BUDGET_SECONDS / seconds), SAMPLES[0]), SAMPLES[1])
+    return count if count * seconds < SLOW_SECONDS else max(int(SLOW_SECONDS / seconds), LEAST_SAMPLES)
 
 
 def _scaled_where(wanted: set[int], factor: float, leaf: Any) -> Any:

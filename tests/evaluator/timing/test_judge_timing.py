@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from cpu_session import HONEST, PROBLEM
 
-from evaluator.judge_timing import CHECKED_CALLS, SAMPLES, OtherEnded, WrongWhenTimed
+from evaluator.judge_timing import CHECKED_CALLS, SAMPLES, OtherEnded, WrongWhenTimed, _planned
 from evaluator.precision import Precision
 from evaluator.runner import Ended
 from evaluator.types import Status
@@ -116,3 +116,8 @@ def test_outputs_larger_than_the_limit_are_sampled(stage, monkeypatch):
     assert next(iter(session.checkpoint().expected.values())).values.shape == (500,)
     assert session.checkpoint().shapes == [[96, 64]]
     assert precision.classify() == "fp32"
+
+
+@pytest.mark.parametrize("seconds,calls", [(0.0005, 200), (0.01, 100), (0.3, 20), (1.0, 10), (30.0, 7)])
+def test_slow_calls_get_fewer_samples(seconds, calls):
+    assert _planned(seconds) == calls
