@@ -62,7 +62,8 @@ def adversaries(checkout: Path) -> Iterator[Adversary]:
     """Every case of the checkout."""
     for path in sorted((checkout / TESTS / "test_kernels").glob("*.py")):
         name = path.stem.removesuffix("_kernel")
-        yield Adversary(name=f"{name}_as_it_is", source=path.read_text(encoding="utf-8"), task=MATMUL, accepted=(Status.REJECTED,))
+        yield Adversary(name=f"{name}_as_it_is", source=path.read_text(encoding="utf-8"), task=MATMUL,
+                        accepted=(Status.REJECTED,))
         yield Adversary(name=name, source=(TRANSLATIONS / f"{name}.py").read_text(encoding="utf-8"), task=MATMUL,
                         accepted=REASONS[name])
     for file in CHECKER_TESTS:

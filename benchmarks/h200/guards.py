@@ -1,8 +1,10 @@
-"""Every guard case (tests/guards) on the card: its verdict; where a cheat passes, its time beside an honest solution's."""
+"""Every guard case (tests/guards) on the card, and KernelBench's own adversarial ones; cheats that pass beside honest times."""
 
 from __future__ import annotations
 
+import argparse
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,66 +12,116 @@ from typing import Any
 
 from benchmarks.guard_cases import Case, load_cases
 from benchmarks.h200.provenance import RESULTS, provenance, write
+from benchmarks.kernelbench_adversarial import MATMUL, TRANSLATIONS, Adversary, adversaries, checkout_folder
 from evaluator import pool
 from evaluator.types import DeviceSpec, Evaluation, Mode, Status
 from kernelskill.facts.device import detect_device, load_device
 
-Rows = list[dict[str, Any]]
-WORKERS = 8
+Row = dict[str, Any]
+WORKERS = 12
+"""Verifications at a time; each has a core of its own."""
 NO_GAIN = 0.8
 """A cheat that passes must take at least this share of the honest solution's time."""
 
 
 def main(argv: list[str]) -> int:
-    """`python -m benchmarks.h200 guards [FOLDER] [--sim] [--only NAME,...]`; 1 where a case disagrees."""
-    mode: Mode = "sim" if "--sim" in argv else "cuda"
-    words = [word for word in argv if not word.startswith("-")]
-    only = set(words.pop().split(",")) if "--only" in argv else set()
-    folder = Path(words[0]) if words else RESULTS
-    device = load_device("h200") if mode == "sim" else detect_device()
+    """`python -m benchmarks.h200 guards [--kernelbench DIR] [--out FOLDER] [--only NAME,...] [--sim]`; 1 for wrong ones."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.h200 guards", description=__doc__)
+    parser.add_argument("--kernelbench", type=Path, default=checkout_folder(), metavar="DIR", help="a checkout of KernelBench")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--only", default="", help="names of cases, comma-separated")
+    parser.add_argument("--sim", action="store_true", help="in the simulator, without a GPU")
+    options = parser.parse_args(argv)
+    mode: Mode = "sim" if options.sim else "cuda"
+    device = load_device("h200") if options.sim else detect_device()
     if device is None:
         print("guards: no NVIDIA GPU here; --sim judges in the simulator", file=sys.stderr)
         return 1
-    record = provenance("python -m benchmarks.h200 guards")
-    rows: Rows = []
+    only = set(filter(None, options.only.split(",")))
+    result = Result(mode, options.out)
     cases = [case for case in load_cases() if case.accepted(mode) and (not only or case.file in only)]
-    # Honest ones first: cheats are compared with them.
-    alone = sorted((case for case in cases if case.timed), key=lambda case: not case.honest)
-    for group, workers in ([case for case in cases if not case.timed], WORKERS), *(([case], 1) for case in alone):
-        rows += judge(group, device, mode, workers, rows)
-        write("guards", record, {"mode": mode, "cases": rows, "wrong": [row["file"] for row in rows if row["wrong"]]}, folder)
-    disagree = [row["file"] for row in rows if row["wrong"]]
-    print(f"{len(rows)} cases, wrong: {', '.join(disagree) or 'none'}")
-    return 1 if disagree else 0
+    for case in sorted((case for case in cases if case.timed), key=lambda case: not case.honest):  # cheats are compared
+        result.add("cases", judged([case], device, mode, 1, result.rows["cases"]))
+    result.add("cases", judged([case for case in cases if not case.timed], device, mode, WORKERS, result.rows["cases"]))
+    if options.kernelbench and not only:
+        kernelbench(options.kernelbench.resolve(), device, mode, result)
+    print(f"{sum(map(len, result.rows.values()))} cases, wrong: {', '.join(result.wrong) or 'none'}")
+    return 1 if result.wrong else 0
 
 
-def judge(cases: Sequence[Case], device: DeviceSpec, mode: Mode, workers: int, before: Rows) -> Rows:
+class Result:
+    """What was found so far; written after every step, so that a run that is cut off leaves it."""
+
+    def __init__(self, mode: Mode, folder: Path) -> None:
+        self.record = provenance("python -m benchmarks.h200 guards")
+        self.mode, self.folder = mode, folder
+        self.rows: dict[str, list[Row]] = {"cases": [], "kernelbench": []}
+
+    @property
+    def wrong(self) -> list[str]:
+        """Names of the cases whose verdict disagrees."""
+        return [row["file"] for rows in self.rows.values() for row in rows if row["wrong"]]
+
+    def add(self, part: str, rows: Sequence[Row]) -> None:
+        """More rows of one part."""
+        self.rows[part] += rows
+        for row in rows:
+            verdict = f"{'WRONG' if row['wrong'] else 'ok':<6}{row['file']:<44}{row['status']:<20}{row['seconds']:5.1f} s "
+            print(f"{verdict}{row['time_us'] or 0:9.1f} us  {row['wrong'][:300] or row['message'][:100]}", flush=True)
+        write("guards", self.record, {"mode": self.mode, **self.rows, "wrong": self.wrong}, self.folder)
+
+
+def judged(cases: Sequence[Case], device: DeviceSpec, mode: Mode, workers: int, before: Sequence[Row]) -> list[Row]:
     """A row for each case, up to `workers` judged at a time."""
     began = time.monotonic()
     evaluations = pool.evaluate_many([case.request(device, mode) for case in cases], workers)
     seconds = (time.monotonic() - began) / max(len(cases), 1)
-    return [row_of(case, evaluation, mode, seconds, before) for case, evaluation in zip(cases, evaluations, strict=True)]
+    rows = []
+    for case, evaluation in zip(cases, evaluations, strict=True):
+        row = row_of(case.file, evaluation, seconds, case.disagreement(evaluation, mode))
+        row |= {"kinds": list(case.kinds), "honest": case.honest, "expected": [s.value for s in case.accepted(mode)]}
+        if evaluation.status is Status.PASSED and not row["wrong"]:
+            row["wrong"] = gained(row["time_us"], case.no_gain, before)
+        rows.append(row)
+    return rows
 
 
-def row_of(case: Case, evaluation: Evaluation, mode: Mode, seconds: float, before: Rows) -> dict[str, Any]:
-    """One case's row."""
-    row: dict[str, Any] = {
-        "file": case.file, "kinds": list(case.kinds), "honest": case.honest, "expected": [s.value for s in case.accepted(mode)],
-        "status": evaluation.status.value, "message": evaluation.message[:400], "seconds": round(seconds, 2),
-        "time_us": evaluation.time.time_us if evaluation.time else None, "time_unavailable": evaluation.time_unavailable[:300],
-        "precision_class": evaluation.precision_class, "stage_seconds": evaluation.stage_seconds,
+def row_of(name: str, evaluation: Evaluation, seconds: float, wrong: str) -> Row:
+    """What every row holds."""
+    return {
+        "file": name, "status": evaluation.status.value, "message": evaluation.message[:400], "seconds": round(seconds, 2),
+        "time_us": evaluation.time.time_us if evaluation.time else None, "precision_class": evaluation.precision_class,
+        "stage_seconds": evaluation.stage_seconds, "wrong": wrong,
     }
-    row["wrong"] = case.disagreement(evaluation, mode)
-    if evaluation.status is Status.PASSED and not row["wrong"]:
-        row["wrong"] = gained(case, row, before)
-    verdict = f"{'WRONG' if row['wrong'] else 'ok':<6}{case.file:<34}{row['status']:<20}{row['seconds']:5.1f} s "
-    print(f"{verdict}{row['time_us'] or 0:9.1f} us  {row['wrong'][:300] or row['message'][:100]}", flush=True)
-    return row
 
 
-def gained(case: Case, row: dict[str, Any], before: Rows) -> str:
+def gained(time_us: float | None, honest: str, before: Sequence[Row]) -> str:
     """Why a cheat that passes is still wrong: it was timed faster than honest work; "" otherwise."""
-    honest = next((other["time_us"] for other in before if other["file"] == case.no_gain), None)
-    if honest and row["time_us"] and row["time_us"] < NO_GAIN * honest:
-        return f"timed at {row['time_us']:.1f} us, the honest {case.no_gain} at {honest:.1f} us"
+    honest_us = next((row["time_us"] for row in before if row["file"] == honest), None)
+    if honest_us and time_us and time_us < NO_GAIN * honest_us:
+        return f"timed at {time_us:.1f} us, the honest {honest} at {honest_us:.1f} us"
     return ""
+
+
+def kernelbench(checkout: Path, device: DeviceSpec, mode: Mode, result: Result) -> None:
+    """KernelBench's adversaries; the time of the one that uses another stream, beside the same product on the current one."""
+    with tempfile.TemporaryDirectory() as home:
+        found = list(adversaries(checkout))
+        began = time.monotonic()
+        requests = [adversary.request(checkout, Path(home), device, mode) for adversary in found]
+        evaluations = pool.evaluate_many(requests, WORKERS)
+        seconds = (time.monotonic() - began) / len(found)
+        result.add("kernelbench", [row_of(adversary.name, evaluation, seconds, adversary.disagreement(evaluation))
+                                   for adversary, evaluation in zip(found, evaluations, strict=True)])
+        if mode == "sim":
+            return
+        for name, honest in (("default_stream", ""), ("non_default_stream", "default_stream_timed")):
+            source = (TRANSLATIONS / f"{name}.py").read_text(encoding="utf-8")
+            allowed = Adversary(name=f"{name}_timed", source=source, task=MATMUL, accepted=(Status.PASSED,), allow=("matmul",))
+            request = allowed.request(checkout, Path(home), device, mode)
+            began = time.monotonic()
+            evaluation = pool.evaluate(request.model_copy(update={"stages": ("verify", "profile"), "worth_us": 1e-3}))
+            row = row_of(allowed.name, evaluation, time.monotonic() - began, "")
+            # Unsynchronised work may also be caught as a wrong output, which is as good.
+            row["wrong"] = gained(row["time_us"], honest, result.rows["kernelbench"])
+            result.add("kernelbench", [row])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.guard_cases import FOLDER, NOWHERE, detector_exists, load_cases
+from benchmarks.guard_cases import FOLDER, NOWHERE, PAGE, detector_exists, load_cases, load_kinds, page, recorded
 
 CASES = load_cases()
 
@@ -23,3 +23,22 @@ def test_every_solution_is_a_case_and_every_case_a_solution():
 @pytest.mark.parametrize("case", [case for case in CASES if not case.honest], ids=lambda case: case.file)
 def test_detector_exists(case):
     assert detector_exists(case.detector), case.detector
+
+
+def test_every_kind_has_a_case_or_says_why_it_needs_none():
+    shown = {number for case in CASES if not case.honest for number in case.kinds}
+    kinds = load_kinds()
+    assert [number for number, kind in kinds.items() if number not in shown and not kind.how and not kind.open] == []
+    assert shown <= set(kinds)
+
+
+def test_the_page_is_fresh():
+    assert PAGE.read_text(encoding="utf-8") == page(recorded()), "run: python -m benchmarks.guard_cases"
+
+
+def test_the_recorded_run_on_a_gpu_found_nothing_wrong():
+    record = recorded()
+    if record is None:
+        pytest.skip("no run on a GPU is recorded")
+    assert record["wrong"] == []
+    assert {row["file"] for row in record["cases"]} == {case.file for case in CASES if case.accepted("cuda")}
