@@ -1,4 +1,4 @@
-"""What a call launched on a GPU: recorded at the launch itself, and, with times, by CUPTI through torch's profiler.
+"""What a call launched on a GPU: recorded at the launch itself, and, with times, by CUPTI (`cupti.py`).
 
 The record at the launch needs no profiler; it knows the solution's own kernels only. CUPTI's record has every kernel, copy
 and fill with its start and its length; kernels that are not among the solution's launches are a library's.
@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from evaluator.types import LaunchRecord, Timeline
 
 Shape = tuple[int, int, int]
-ACTIVITIES = {"kernel": "kernel", "gpu_memcpy": "copy", "gpu_memset": "fill"}
-"""Category in torch's trace -> kind of activity."""
 MANGLED, LENGTH = re.compile(r"_Z(N?)(\d.*)"), re.compile(r"\d+")
 """Itanium C++ ABI: `_Z4kernPf`, and nested `_ZN2ns4kernEPf`."""
 BEFORE_ARGUMENTS = re.compile(r"^(?:void\s+)?([^<(]+)")
@@ -41,7 +39,7 @@ class LaunchLog:
 
 @dataclass(frozen=True)
 class Activity:
-    """One kernel, copy or fill on the GPU; times in us on the trace's clock."""
+    """One kernel, copy or fill on the GPU; times in us on CUPTI's clock."""
 
     kind: str
     name: str
@@ -79,20 +77,6 @@ def base_name(kernel: str) -> str:
         return parts or kernel
     match = BEFORE_ARGUMENTS.match(kernel.strip())
     return (match[1] if match else kernel).strip().rsplit("::", 1)[-1]
-
-
-def read_trace(trace: Mapping[str, Any]) -> list[Activity]:
-    """GPU activities of a trace in Chrome's format, as torch's profiler exports it, by their start."""
-    found = []
-    for event in trace.get("traceEvents", ()):
-        kind = ACTIVITIES.get(str(event.get("cat", "")))
-        if kind is None or event.get("ph") != "X":
-            continue
-        more = event.get("args", {})
-        found.append(Activity(
-            kind, str(event["name"]), float(event["ts"]), float(event["dur"]), shape(more.get("grid", (1,))),
-            shape(more.get("block", (1,))), int(more.get("shared memory", 0)), int(more.get("bytes", 0))))
-    return sorted(found, key=lambda activity: activity.start_us)
 
 
 def calls_between(activities: Sequence[Activity], flush_bytes: int) -> list[list[Activity]]:

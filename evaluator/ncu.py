@@ -28,6 +28,8 @@ READ_SECONDS = 60.0
 SCALES = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6, "nsecond": 1e-3, "usecond": 1.0, "msecond": 1e3, "second": 1e6,
           "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "Tbyte": 1e12}
 """Unit -> factor to us and bytes."""
+METRIC = re.compile(r"__|^memory_")
+"""Column names of metrics; the others tell where and when."""
 ERROR = re.compile(r"^==ERROR== (.+)$", re.MULTILINE)
 FORBIDDEN = "ERR_NVGPUCTRPERM"
 PERMIT = ("counters are for administrators only here: run as root, or load the driver with "
@@ -124,7 +126,7 @@ def _profile(row: Mapping[str, str], units: Mapping[str, str], rules: Sequence[R
     metrics = {}
     for name, text in row.items():
         value = _number(text or "")
-        if "__" in name and value is not None:
+        if METRIC.search(name) and value is not None:
             metrics[name] = value * SCALES.get((units.get(name) or "").split("/")[0], 1.0)
     block, grid = (ast.literal_eval(row.get(key) or "()") for key in ("Block Size", "Grid Size"))
     return KernelProfile(kernel=row["Kernel Name"], block=block, grid=grid, metrics=metrics, rules=tuple(rules))

@@ -7,23 +7,18 @@ evaluation goes on without it.
 
 from __future__ import annotations
 
-import importlib.util
-import json
-import sqlite3
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from evaluator import ncu, nsys
+from evaluator import cupti, ncu
 from evaluator.attached import Attached, ToolFailed
-from evaluator.launches import Activity, LaunchLog, calls_between, read_trace, timeline, with_times
+from evaluator.launches import Activity, LaunchLog, calls_between, timeline, with_times
 from evaluator.oracle import Problem
 from evaluator.types import DeviceSpec, KernelProfile, LaunchRecord, Request, Timeline, Tool
 
@@ -33,8 +28,6 @@ FLUSH_FACTOR = 8
 """The fill before each recorded call writes this many times the L2's size: long enough to queue a call of several kernels."""
 RECORDER_SECONDS, COUNTERS_SECONDS = 120.0, 180.0
 """What the two processes may take, start to end."""
-NOTHING_RECORDED = ("neither torch, whose profiler reads CUPTI, nor Nsight Systems recorded anything: install torch, or see "
-                    "that no other tool uses CUPTI")
 MOST_LAUNCHES, MOST_ACTIVITIES = 2000, 50_000
 """Launches of one call, and activities of all recorded calls, that are kept."""
 
@@ -56,37 +49,20 @@ def recorded_launches(solution: Any, inputs: Mapping[str, Any], log: LaunchLog, 
     activities, missing = list[Activity](), ""
     try:
         activities = _traced_calls(cupy, solution, device)
-    except Exception as error:  # a profiler that fails costs its facts, not the evaluation
-        missing = f"torch's profiler failed: {type(error).__name__}: {error}"[:400]
+    except cupti.CuptiMissing as reason:  # costs its facts, not the evaluation
+        missing = str(reason)[:400]
     return {"launches": own, "activities": [asdict(activity) for activity in activities[:MOST_ACTIVITIES]], "missing": missing}
 
 
 def _traced_calls(cupy: Any, solution: Any, device: DeviceSpec) -> list[Activity]:
-    """Activities of some calls, each after a flush of the L2 that is long enough for the host to queue the call behind it.
-
-    Without torch nothing is recorded here: the calls are marked for Nsight Systems.
-    """
+    """Activities of some calls, each after a flush of the L2 that is long enough for the host to queue the call behind it."""
     buffer = cupy.empty(flush_bytes(device), dtype=cupy.uint8)
-
-    def calls() -> None:
+    with cupti.recording() as activities:
         for call in range(PROFILED_CALLS):
             buffer.data.memset_async(call, buffer.nbytes)
             solution.invoke()
             cupy.cuda.Device().synchronize()
-
-    if importlib.util.find_spec("torch") is None:
-        cupy.cuda.profiler.start()
-        calls()
-        cupy.cuda.profiler.stop()
-        return []
-    from torch.profiler import ProfilerActivity, profile
-
-    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
-        calls()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
-        profiler.export_chrome_trace(str(path))
-        return read_trace(json.loads(path.read_text(encoding="utf-8", errors="replace")))
+    return activities
 
 
 def flush_bytes(device: DeviceSpec) -> int:
@@ -125,7 +101,7 @@ class Profilers:
     def __init__(self, request: Request, kernels: Sequence[str], deadline: float) -> None:
         now = time.monotonic()
         self._request = request
-        self._recorder = Attached(_recording_tool(), request, min(deadline, now + RECORDER_SECONDS))
+        self._recorder = Attached((), request, min(deadline, now + RECORDER_SECONDS))
         self._ncu: Attached | None = None
         self._no_ncu = "" if kernels else "the solution compiled no kernel of its own"
         try:
@@ -163,21 +139,10 @@ class Profilers:
         except (ValueError, KeyError, TypeError) as error:
             return (), None, f"the record of launches makes no sense: {error}"[:500]
         if not recorded and not missing:
-            recorded, missing = self._exported()
+            missing = "CUPTI recorded nothing: another tool may be using it"
         self._recorder.close()
         calls = calls_between(recorded, flush_bytes(self._request.device))
         return tuple(with_times(own, calls)), timeline(calls), missing
-
-    def _exported(self) -> tuple[list[Activity], str]:
-        """What Nsight Systems recorded, or why nothing was."""
-        try:
-            self._recorder.finish()
-            export = self._recorder.folder / nsys.EXPORT
-            if export.is_file():
-                return nsys.read_export(export), ""
-        except (ToolFailed, sqlite3.Error) as failure:
-            return [], str(failure)[:500]
-        return [], NOTHING_RECORDED
 
     def counters(self, problem: Problem) -> tuple[tuple[KernelProfile, ...], str]:
         """The counters of every kernel of the solution's own that was launched, or () and why there are none."""
@@ -190,9 +155,3 @@ class Profilers:
 
     def _targets(self) -> list[Attached]:
         return [target for target in (self._recorder, self._ncu) if target is not None]
-
-
-def _recording_tool() -> list[str]:
-    """What the recorder of launches runs under: nothing where torch records, else Nsight Systems where it is installed."""
-    program = None if importlib.util.find_spec("torch") else nsys.find_nsys()
-    return [program, *nsys.COMMAND] if program else []

@@ -17,12 +17,14 @@ from math import prod
 from pathlib import Path
 
 from evaluator.attached import Attached, ToolFailed
+from evaluator.conditions import Conditions
 from evaluator.inputs import TASK, Case
 from evaluator.launches import base_name
 from evaluator.oracle import Oracle, Problem
 from evaluator.origins import with_origin
 from evaluator.types import Finding, FindingKind, Request, SanitizerTool
 
+CONDITIONS = Conditions(watched=False)
 LOG = "{folder}/sanitizer.log"
 SETTINGS = ("--show-backtrace", "no", "--report-api-errors", "no", "--print-limit", "50", "--log-file", LOG)
 ABOUT_SHARED = frozenset({"racecheck", "synccheck"})
@@ -42,6 +44,7 @@ HEADERS: tuple[tuple[re.Pattern[str], FindingKind], ...] = (
     (re.compile(r"Barrier error detected"), "divergent_barrier"),
 )
 PLACE = re.compile(r"\bat (?P<kernel>[^\n]+?)\+0x[0-9a-f]+(?: in (?P<file>[^\n]*?):(?P<line>\d+))?(?::\S+)?(?=\s|$)")
+FILE = re.compile(r"in \S+\.cu:(?=\d)")
 THREAD = re.compile(r"by thread \((\d+),(\d+),(\d+)\) in block \((\d+),(\d+),(\d+)\)")
 
 
@@ -102,7 +105,8 @@ def _watched(program: str, tool: SanitizerTool, request: Request, problems: Sequ
         try:
             for case, problem in problems:
                 target.prepare(problem)
-                target.ask("call", dict(problem.inputs), how="fresh", sizes=case.sizes, keep_inputs=False, conditions={})
+                target.ask("call", dict(problem.inputs), how="fresh", sizes=case.sizes, keep_inputs=False,
+                           conditions=CONDITIONS.model_dump())
                 done += 1
         except ToolFailed as error:
             failure = str(error)
@@ -155,11 +159,12 @@ def _finding(record: str, tool: SanitizerTool) -> Finding | None:
         return None
     if "is misaligned" in record:
         kind = "misaligned"
-    place, thread = PLACE.search(record), THREAD.search(record)
+    places, thread = list(PLACE.finditer(record)), THREAD.search(record)
+    place = places[-1] if places else None  # of a race, the access that came second
     numbers = tuple(int(number) for number in thread.groups()) if thread else None
     return Finding(
         kind=kind, severity="warning" if header.startswith("Warning") else "error",
-        message=f"{' '.join(record.split())} (compute-sanitizer {tool})"[:600],
+        message=f"{' '.join(FILE.sub(r'at CUDA line ', record).split())} (compute-sanitizer {tool})"[:600],
         kernel=base_name(place["kernel"]) if place else None, line=int(place["line"]) if place and place["line"] else None,
         thread=(numbers[0], numbers[1], numbers[2]) if numbers else None,
         block=(numbers[3], numbers[4], numbers[5]) if numbers else None)

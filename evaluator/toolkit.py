@@ -1,4 +1,4 @@
-"""Finds NVIDIA's compiler pieces: libnvrtc, the CUDA headers, nvdisasm.
+"""Finds NVIDIA's compiler pieces: libnvrtc, the CUDA headers, nvdisasm; and libcupti.
 
 Sources, in this order: the nvidia wheels (CUDA 13 layout, then CUDA 12), a CUDA toolkit (`CUDA_HOME`, `CUDA_PATH`,
 `/usr/local/cuda`), the libraries bundled with torch, the dynamic loader's path. No driver and no GPU are needed.
@@ -70,6 +70,18 @@ def _nvrtc_candidates() -> Iterator[str]:
         found = [p for p in folder.glob("libnvrtc*.so*") if "builtins" not in p.name and ".alt." not in p.name]
         yield from (str(path) for path in sorted(found, reverse=True))
     on_path = ctypes.util.find_library("nvrtc")
+    if on_path:
+        yield on_path
+
+
+def cupti_candidates() -> Iterator[str]:
+    """Paths of libcupti, in the order of the toolkit's sources, then the loader's name for it."""
+    folders = [root / part for root in _nvidia_roots() for part in ("cu13/lib", "cuda_cupti/lib")]
+    folders += [root / part for root in _toolkit_roots()
+                for part in ("extras/CUPTI/lib64", "targets/x86_64-linux/lib", "lib64")]
+    for folder in folders:
+        yield from (str(path) for path in sorted(folder.glob("libcupti.so*"), reverse=True))
+    on_path = ctypes.util.find_library("cupti")
     if on_path:
         yield on_path
 

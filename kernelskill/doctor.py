@@ -60,12 +60,8 @@ def examine() -> Iterator[Check]:
     yield _guarded("NVRTC", _nvrtc, "compiling CUDA C", "pip install nvidia-cuda-nvrtc nvidia-cuda-runtime", needed=True)
     yield _guarded("simulator core", _simulator, "running kernels without a GPU", "apt install g++", needed=True)
     yield _program("nvdisasm", _nvdisasm(), "SASS counts as facts", "pip install nvidia-cuda-nvdisasm")
-    yield _program(
-        "bubblewrap",
-        shutil.which("bwrap"),
-        "file-system and network isolation of solutions (limits and the system-call filter stay)",
-        "apt install bubblewrap",
-    )
+    yield _bubblewrap()
+    yield _filter()
     yield _guarded("GPU", _gpu, "measured times (the simulator models them)", "install NVIDIA's driver", needed=False)
     yield _package(
         "cupy", ("cupy-cuda13x", "cupy-cuda12x", "cupy"), "running solutions on a GPU", "pip install 'kernelskill[cuda13]'"
@@ -108,6 +104,29 @@ def _guarded(name: str, probe: Callable[[], str], disables: str, install: str, *
     except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         return Check(name, "missing", reason, needed=needed, disables=disables, install=install)
+
+
+def _bubblewrap() -> Check:
+    from evaluator.sandbox import bubblewrap
+
+    disables = "hiding the user's files from solutions (limits and the system-call filter stay)"
+    if bubblewrap():
+        return _program("bubblewrap", bubblewrap(), disables, "")
+    found = shutil.which("bwrap")
+    if found is None:
+        return Check("bubblewrap", "missing", "not found", disables=disables, install="apt install bubblewrap")
+    return Check("bubblewrap", "broken", f"{found}: the kernel refuses its namespaces", disables=disables,
+                 install="allow unprivileged user namespaces, or run outside the container that forbids them")
+
+
+def _filter() -> Check:
+    from evaluator import seccomp
+
+    disables = "refusing processes, files and network to solutions"
+    if seccomp.available():
+        return Check("call filter", "ok", "seccomp, with and without a GPU")
+    return Check("call filter", "missing", "this kernel or processor has none that is known here", disables=disables,
+                 install="Linux on x86-64 or aarch64 with seccomp")
 
 
 def _nvrtc() -> str:
@@ -158,8 +177,7 @@ def _measuring_tools() -> Iterator[Check]:
         "" if passed else f": {tried.message[:300]}"), disables="--device cuda")
     yield _tried(ncu, tool_state(tried, "ncu"))
     yield _tried(sanitizer, tool_state(tried, "compute-sanitizer"))
-    cupti = Check("CUPTI", "ok", "through torch's profiler, or nsys", disables="times of single kernels and gaps between them",
-                  install="pip install 'kernelskill[torch]'")
+    cupti = Check("CUPTI", "ok", "records launches and their times", disables="times of single kernels and gaps between them")
     yield _tried(cupti, tool_state(tried, "cupti"))
 
 

@@ -107,10 +107,10 @@ l2_hit_rate_pct | number | % | modelled ncu | sectors served by L2 | lts__t_sect
 dram_bytes | number | B | modelled ncu | bytes moved to and from DRAM | dram__bytes.sum
 dram_traffic_ratio | number | ratio | modelled ncu | solution: DRAM bytes over all kernels / task_bytes (1 = each byte moved once)
 l2_traffic_ratio | number | ratio | modelled ncu | solution: L2 bytes over all kernels / task_bytes
-shared_requests | number | requests | simulated ncu | warp-level shared-memory instructions | smsp__inst_executed_op_shared.sum
+shared_requests | number | requests | simulated ncu | warp-level shared-memory instructions
 shared_bank_conflicts | number | wavefronts | simulated ncu | extra wavefronts from bank conflicts | l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum
 shared_wavefronts_ratio | number | ratio | simulated ncu | wavefronts / conflict-free wavefronts of shared accesses (1 = no conflicts)
-local_requests | number | requests | simulated ncu | local-memory (spill, dynamic array) requests | smsp__inst_executed_op_local.sum
+local_requests | number | requests | simulated ncu | local-memory (spill, dynamic array) requests
 global_atomic_requests | number | requests | simulated ncu | warp-level global atomic instructions | l1tex__t_requests_pipe_lsu_mem_global_op_red.sum
 instructions_executed | number | instructions | simulated ncu | warp instructions of the launch | smsp__inst_executed.sum
 instructions_per_output | number | instructions | simulated ncu | solution: thread-level instructions per output element

@@ -18,16 +18,21 @@ from kernelskill.vocabulary import VOCABULARY, lookup
 Metrics = Mapping[str, float]
 BY_METRIC = {spec.ncu: name for name, spec in VOCABULARY.items() if spec.ncu and "ncu" in spec.sources}
 """Nsight Compute metric -> fact of one kernel."""
-SHARED_WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"
-SHARED_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
+SHARED_WAVEFRONTS, SHARED_IDEAL = "memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal"
+"""Counted instruction by instruction; `l1tex__data_pipe_lsu_wavefronts_mem_shared` counts without shared memory too."""
+SUMS = {
+    "shared_requests": ("sass__inst_executed_shared_loads", "sass__inst_executed_shared_stores"),
+    "local_requests": ("sass__inst_executed_local_loads", "sass__inst_executed_local_stores"),
+    "shared_bytes_per_block": ("launch__shared_mem_per_block_static", "launch__shared_mem_per_block_dynamic"),
+}
+"""Fact -> metrics that add up to it (`launch__shared_mem_per_block` has what the driver takes in it)."""
 BRANCHES = "smsp__sass_branch_targets.sum"
 DIVERGENT_BRANCHES = "smsp__sass_branch_targets_threads_divergent.sum"
-SHARED_BYTES = "launch__shared_mem_per_block"
 DRAM_BYTES = "dram__bytes.sum"
 L2_SECTORS = "lts__t_sectors_srcunit_tex.sum"
 THREAD_INSTRUCTIONS = "smsp__thread_inst_executed.sum"
 SECTOR_BYTES = 32
-COUNTERS = (*BY_METRIC, SHARED_WAVEFRONTS, BRANCHES, DIVERGENT_BRANCHES, SHARED_BYTES, L2_SECTORS, THREAD_INSTRUCTIONS)
+COUNTERS = (*BY_METRIC, BRANCHES, DIVERGENT_BRANCHES, L2_SECTORS, THREAD_INSTRUCTIONS)
 """What the evaluator is asked to read beside Nsight Compute's full set."""
 OCCUPANCY_LIMITS = {"registers": "launch__occupancy_limit_registers", "shared_memory": "launch__occupancy_limit_shared_mem",
                     "warps": "launch__occupancy_limit_warps", "blocks": "launch__occupancy_limit_blocks"}
@@ -93,13 +98,15 @@ def _add_sum(table: FactTable, name: str, known: Sequence[Metrics], part: Callab
 
 
 def _add_computed(table: FactTable, metrics: Metrics) -> None:
-    wavefronts, conflicts = metrics.get(SHARED_WAVEFRONTS), metrics.get(SHARED_CONFLICTS)
-    if wavefronts and conflicts is not None and conflicts < wavefronts:
-        table.add("shared_wavefronts_ratio", wavefronts / (wavefronts - conflicts), "ncu")
+    wavefronts, ideal = metrics.get(SHARED_WAVEFRONTS), metrics.get(SHARED_IDEAL)
+    if wavefronts and ideal:
+        table.add("shared_wavefronts_ratio", wavefronts / ideal, "ncu")
     branches, divergent = metrics.get(BRANCHES), metrics.get(DIVERGENT_BRANCHES)
     if branches and divergent is not None:
         table.add("divergent_branch_pct", min(100.0, 100.0 * divergent / branches), "ncu")
-    table.add("shared_bytes_per_block", metrics.get(SHARED_BYTES), "ncu")
+    for name, parts in SUMS.items():
+        known = [metrics[part] for part in parts if part in metrics]
+        table.add(name, sum(known) if len(known) == len(parts) else None, "ncu")
 
 
 def _add_occupancy(table: FactTable, metrics: Metrics) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from evaluator import ncu
 from evaluator.attached import Attached, ToolFailed
+from evaluator.conditions import Conditions
 from evaluator.inputs import TASK, Case
 from evaluator.oracle import load_oracle
 
@@ -55,7 +56,8 @@ def test_under_a_tool_a_solution_answers_as_to_any_judge(request_and_problem, tm
     tool = program(tmp_path, "tool", 'echo "tool says $1"; shift; exec "$@"\n')
     with Attached([tool, "hello"], request, soon()) as target:
         target.prepare(problem)
-        reply = target.ask("call", dict(problem.inputs), how="fresh", sizes={"n": 100}, keep_inputs=False, conditions={})
+        reply = target.ask("call", dict(problem.inputs), how="fresh", sizes={"n": 100}, keep_inputs=False,
+                           conditions=Conditions().model_dump())
         assert (reply["data"]["result"].values == 2 * problem.inputs["x"].values).all()
         assert target.finish() == 0
         assert "tool says hello" in target.printed()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evaluator.launches import Activity, LaunchLog, base_name, calls_between, read_trace, timeline, with_times
+from evaluator.launches import Activity, LaunchLog, base_name, calls_between, timeline, with_times
 
 FLUSH = 1 << 27
 
@@ -70,16 +70,3 @@ def test_the_timeline_has_the_idle_time_between_kernels_that_may_overlap():
     line = timeline([[kernel("a", 0, 4), kernel("b", 2, 3), kernel("c", 8, 2)]])
     assert (line.span_us, line.busy_us, line.longest_gap_us) == (10, 7, 3)
     assert timeline([[], []]) is None
-
-
-def test_a_trace_gives_kernels_copies_and_fills_by_their_start():
-    trace = {"traceEvents": [
-        {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": 1.0, "dur": 2.0},
-        {"ph": "X", "cat": "kernel", "name": "k", "ts": 9.0, "dur": 2.5,
-         "args": {"grid": [4, 2, 1], "block": [32, 1, 1], "shared memory": 1024}},
-        {"ph": "X", "cat": "gpu_memset", "name": "Memset (Device)", "ts": 3.0, "dur": 1.0, "args": {"bytes": 64}},
-        {"ph": "M", "name": "process_name"}]}
-    first, second = read_trace(trace)
-    assert (first.kind, first.nbytes) == ("fill", 64)
-    assert (second.name, second.grid, second.block) == ("k", (4, 2, 1), (32, 1, 1))
-    assert (second.shared_bytes, second.end_us) == (1024, 11.5)

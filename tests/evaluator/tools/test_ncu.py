@@ -50,3 +50,14 @@ def test_another_error_is_repeated_and_silence_gives_no_reason():
 
 def test_only_the_solutions_own_kernels_are_measured():
     assert own_kernels(["softmax", "shift<float, 3>", "ns::k", "softmax"]) == "regex:^(k|shift|softmax)$"
+
+
+def test_a_full_profile_of_ncu_2025_with_templates_and_shared_memory():
+    """Recorded with the evaluator's own settings; `ncu_raw.csv` keeps the columns that facts are made of."""
+    recorded = Path(__file__).parent / "recorded"
+    raw, details = ((recorded / f"ncu_{page}.csv").read_text() for page in ("raw", "details"))
+    scale, shift, block_sum = read_profiles(raw, details)
+    assert shift.kernel == "void shift<float, 3>(const T1 *, T1 *, int)"
+    assert scale.metrics["gpu__time_duration.avg"] == pytest.approx(49.92)
+    assert block_sum.metrics["sass__inst_executed_shared_loads"] == 25600
+    assert all("SOLBottleneck" in {rule.rule for rule in profile.rules} for profile in (scale, shift, block_sum))

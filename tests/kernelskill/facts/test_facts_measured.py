@@ -27,7 +27,8 @@ def launched(profile, time_us, **more):
 def evaluation(launches, profiles, **more):
     fields = {
         "status": Status.PASSED, "message": "", "environment": WHERE, "launches": tuple(launches), "profiles": tuple(profiles),
-        "time": TimeEstimate(provenance="cuda_event", time_us=4000.0), "task_facts": {"task_bytes": 1e8, "task_output_elements": 1e6},
+        "time": TimeEstimate(provenance="cuda_event", time_us=4000.0),
+        "task_facts": {"task_bytes": 1e8, "task_output_elements": 1e6},
         "timeline": Timeline(calls=7, span_us=3900.0, busy_us=3800.0, longest_gap_us=60.0),
         "resources": (KernelResources(kernel="gemm", registers=32, static_shared_bytes=0, stack_bytes=0, spill_store_bytes=0,
                                       spill_load_bytes=0),)}
@@ -39,7 +40,8 @@ def facts_of(found):
 
 
 def test_the_kernel_with_most_time_gets_its_counters_and_each_fact_its_source():
-    found = facts_of(evaluation([launched(RELU, 150.0), launched(GEMM, 3200.0), launched(SOFTMAX, 450.0)], [GEMM, RELU, SOFTMAX]))
+    launches = [launched(RELU, 150.0), launched(GEMM, 3200.0), launched(SOFTMAX, 450.0)]
+    found = facts_of(evaluation(launches, [GEMM, RELU, SOFTMAX]))
     assert {fact.provenance for fact in found.values()} <= GIVEN
     assert (found["nsight_bottleneck"].value, found["l1_throughput_pct"].provenance) == ("l1", "ncu")
     assert (found["kernel_time_us"].value, found["kernel_time_us"].provenance) == (3200, "cupti")
@@ -68,7 +70,7 @@ def test_sums_over_the_solution_count_every_launch_of_a_kernel():
 
 def test_without_counters_geometry_stays_and_the_reason_is_a_fact():
     found = facts_of(evaluation([launched(GEMM, None)], [], timeline=None,
-                                unavailable={"ncu": "forbidden here: ERR_NVGPUCTRPERM", "cupti": "torch is not installed"}))
+                                unavailable={"ncu": "forbidden here: ERR_NVGPUCTRPERM", "cupti": "no libcupti was found"}))
     assert found["counters_unavailable"].value == "forbidden here: ERR_NVGPUCTRPERM"
     assert (found["grid_blocks"].value, found["grid_blocks"].provenance) == (16384, "launched")
     assert (found["theoretical_occupancy_pct"].value, found["blocks_per_sm"].value) == (100, 8)

@@ -6,7 +6,7 @@ import pytest
 
 from evaluator.ncu import read_profiles
 from evaluator.types import KernelProfile, RuleResult
-from kernelskill.facts.nsight import add_nsight_facts, bottleneck, rule_fact, unknown_rules
+from kernelskill.facts.nsight import COUNTERS, add_nsight_facts, bottleneck, rule_fact, unknown_rules
 from kernelskill.facts.table import FactTable
 
 FOLDER = Path(__file__).parents[3] / "benchmarks" / "policy_corpus" / "nsight"
@@ -83,3 +83,18 @@ def test_a_rule_that_the_vocabulary_does_not_know_is_named_and_adds_nothing():
     assert facts_of(profile) == {}
     assert unknown_rules([profile]) == {"BrandNewRule"}
     assert rule_fact("MemoryL2Compression") == "nsight_memory_l2_compression_speedup_pct"
+
+
+def test_what_several_metrics_give_together():
+    recorded = Path(__file__).parents[2] / "evaluator" / "tools" / "recorded"
+    scale, _, block_sum = (facts_of(p) for p in read_profiles((recorded / "ncu_raw.csv").read_text()))
+    assert (block_sum["shared_requests"], block_sum["local_requests"], block_sum["shared_bytes_per_block"]) == (46080, 0, 1024)
+    assert (block_sum["shared_wavefronts_ratio"], block_sum["divergent_branch_pct"]) == (1, 0)
+    assert scale["shared_bytes_per_block"] == 0
+    assert not {"shared_wavefronts_ratio", "divergent_branch_pct"} & scale.keys()  # it has no such access, no such branch
+
+
+def test_every_metric_that_names_a_fact_is_reported_by_the_tool():
+    recorded = Path(__file__).parents[2] / "evaluator" / "tools" / "recorded"
+    reported = read_profiles((recorded / "ncu_raw.csv").read_text())[2].metrics
+    assert set(COUNTERS) - set(reported) == set()

@@ -41,11 +41,10 @@ def test_without_a_reason_the_sources_are_named(tmp_path):
 def test_an_evaluation_says_what_stays_unknown_and_why():
     where = Environment(device="NVIDIA H200", simulated=False, arch="sm_90")
     evaluation = Evaluation(status=Status.PASSED, message="", environment=where,
-                            unavailable={"ncu": REASON, "cupti": "torch, whose profiler reads CUPTI, is not installed"})
+                            unavailable={"ncu": REASON, "cupti": "no libcupti was found"})
     assert unknown_lines(evaluation) == [
         f"unknown   hardware counters (throughputs, stalls, cache hits, sectors, NVIDIA's rules): {REASON}",
-        "unknown   times of single kernels, gaps between them, launch overhead: torch, whose profiler reads CUPTI, is not "
-        "installed"]
+        "unknown   times of single kernels, gaps between them, launch overhead: no libcupti was found"]
 
 
 def test_an_evaluation_says_what_limits_each_kernel_and_what_nvidias_rules_expect():
