@@ -219,7 +219,8 @@ def _kernelbench(record: Mapping[str, Any] | None) -> list[str]:
         "torch's, the one on another stream must be timed no faster than the same product on the current stream.\n")]
     if not rows:
         return [*head, "Not run on a GPU yet."]
-    shown = [f"| `{row['file']}` | {row['status']} | {_microseconds(row)} | {row['wrong'] or 'as it must be'} |" for row in rows]
+    shown = [f"| `{row['file']}` | {row['status']} | {_microseconds(row)} | {row['wrong'] or 'as it must be'} |"
+             for row in rows]
     return [*head, "| case | verdict on the H200 | time in us | |\n| --- | --- | --- | --- |", *shown]
 
 

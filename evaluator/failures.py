@@ -14,6 +14,10 @@ from evaluator.types import Finding, Status
 LOG_CHARACTERS = 20_000
 FINDINGS = 50
 MESSAGE_CHARACTERS = 2_000
+CUDA_FAULTS = ("CUDARuntimeError", "CUDADriverError", "AcceleratorError", "RuntimeError")
+FAULT = re.compile(r"illegal memory access|IllegalAddress|misaligned address|unspecified launch failure|device-side assert"
+                   r"|illegal instruction|ILLEGAL_ADDRESS|MISALIGNED_ADDRESS|LAUNCH_FAILED")
+CUDA_FAULT_HINT = "; a GPU does not say where: judge it with --device sim, or under compute-sanitizer, to see the line"
 CUDA_PLACE = re.compile(r"\.cu\((\d+)\)")
 """As NVRTC names a line."""
 
@@ -142,7 +146,9 @@ def _described(error: BaseException) -> str:
         return f"MemoryError: out of memory ({str(error) or 'an allocation was refused'})"
     if isinstance(error, WrongForm):
         return str(error)
-    return f"{type(error).__name__}: {error}"
+    name = type(error).__name__
+    hint = CUDA_FAULT_HINT if name in CUDA_FAULTS and FAULT.search(str(error)) else ""
+    return f"{name}: {error}{hint}"
 
 
 def _place(error: BaseException, solution: str) -> str:

@@ -49,8 +49,8 @@ REFLECTED = re.compile(r"__[ri]?(matmul|add|sub|mul|truediv|floordiv|div|mod|pow
 
 
 def plain(operator: str) -> str:
-    """`torch.conv2d`, `aten::conv2d`, `conv2d_`, `__imatmul__` -> the operator's plain name."""
-    name = operator.rsplit("::", 1)[-1].removeprefix("torch.").removeprefix("cupy.").rsplit(".", 1)[-1]
+    """`torch.conv2d`, `aten::conv2d`, `conv2d.default`, `conv2d_`, `__imatmul__` -> the operator's plain name."""
+    name = operator.rsplit("::", 1)[-1].removeprefix("torch.").removeprefix("cupy.").split(".")[0]
     reflected = REFLECTED.fullmatch(name)
     return reflected[1] if reflected else name.strip("_")
 

@@ -55,6 +55,7 @@ NUMBER, ARCH, ARGUMENT0, ARGUMENT2 = 0, 4, 16, 32
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER, PR_SET_NO_NEW_PRIVS = 22, 2, 38
 SET_MODE_FILTER, ALL_THREADS = 1, 1
 PR_SET_DUMPABLE = 4
+PR_GET_SECCOMP = 21
 CAPSET = {"x86_64": 126, "aarch64": 91}
 CAPABILITY_VERSION_3 = 0x20080522
 
@@ -91,6 +92,12 @@ def _argument_rule(number: int, offset: int, allowed_if: list[tuple[int, int, in
 
 class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
+
+
+def available() -> bool:
+    """Whether `install` can work here; nothing is changed."""
+    known = platform.system() == "Linux" and platform.machine() in AUDIT_ARCH
+    return known and ctypes.CDLL(None).prctl(PR_GET_SECCOMP, 0, 0, 0, 0) >= 0
 
 
 def install() -> bool:

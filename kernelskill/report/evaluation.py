@@ -32,7 +32,7 @@ def print_evaluation(evaluation: Evaluation) -> None:
     console.print(f"[{colour}]{evaluation.status.value}[/{colour}]  {escape(evaluation.message)}")
     if evaluation.mismatch:
         console.print("  " + describe_mismatch(evaluation.mismatch), markup=False)
-    for finding in evaluation.findings:
+    for finding in (found for found in evaluation.findings if found.message not in evaluation.message):
         console.print(f"  {finding.severity}: {describe_finding(finding)}", markup=False)
     if evaluation.status is Status.COMPILE_ERROR:
         for line in evaluation.compile_log.splitlines()[:MAX_LOG_LINES]:

@@ -26,6 +26,7 @@ NOT_COMPUTING = frozenset(f"{VIEWS} {ALLOCATION} {QUESTIONS}".split())
 
 def computes(name: str) -> bool:
     """True for a function (by `__name__`) that would launch an arithmetic kernel of a library."""
+    name = name.split(".")[0]  # `mm.default`: an overload of torch.ops
     if name.startswith("__"):
         return ARITHMETIC.fullmatch(name) is not None
     return not name.startswith(("_", "is_")) and name not in NOT_COMPUTING
