@@ -131,7 +131,7 @@ PLANTED = (
         NORMALISE.replace("sum += (row[c] - mean) * (row[c] - mean)", "sum += row[c] * row[c]")
         .replace("partial[0] / cols + 1e-5f", "partial[0] / cols - mean * mean + 1e-5f"), output=EMPTY_LIKE),
         ("agreement", "special_values"), {"rows": 1, "cols": 1}),
-    Kernel("transpose with the wrong stride", "transpose", TRANSPOSE.replace("(long long)c * rows + r", "(long long)c * cols + r"),
+    Kernel("transpose with the wrong stride", "transpose", TRANSPOSE.replace("long long)c * rows", "long long)c * cols"),
            ("bounds", "agreement", "written"), {"rows": 1, "cols": 2}),
     Kernel("bias by row", "bias", rowwise(
         "for (int c = t; c < cols; c += 128) y[(long long)blockIdx.x * cols + c] = row[c] + bias[blockIdx.x % cols];",

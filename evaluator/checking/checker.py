@@ -183,7 +183,8 @@ class _Check:
             yield Experiment(("stream",), late_stream, finite, n // 6 + 1)
         for layout in LAYOUTS[1:]:
             yield self._layout(lab, layout, anchors)
-        for relation in relations_of(lab, self._relation_examples(lab, anchors)):
+        resize = lab.oracle.spec.kind == "native" and not self.declaration.sizes  # else the shape may be one nobody promised
+        for relation in relations_of(lab, self._relation_examples(lab, anchors), resize):
             yield Experiment(("relation",), related(relation), finite, n // 8 + 1, few[:4], title=relation.title)
 
     def _layout(self, lab: Lab, layout: Layout, anchors: list[dict[str, int]]) -> Experiment:
@@ -222,7 +223,8 @@ class _Check:
         fault: Fault | None = search.faults.get(name)
         if fault is None:
             outcome: Outcome = "held" if search.judged else "not_tested"
-            note = search.spent or ("" if search.judged else "no example got as far")
+            left_out = f"{search.left_out} larger examples left out: they take too long here" if search.left_out else ""
+            note = search.spent or left_out or ("" if search.judged else "no example got as far")
             return Verdict(property=name, title=title, outcome=outcome, examples=search.judged, note=note)
         note = "" if experiment.counts else f"neither the task nor the solution promises it; {fault.violation.message}"
         return Verdict(property=name, title=title, outcome="violated" if experiment.counts else "not_promised",
@@ -253,9 +255,11 @@ class _Check:
             f"all {sum(v.outcome == 'held' for v in verdicts)} tested properties hold")
         return CheckReport(
             task=self.inner.task.name, solution=self.inner.solution, outcome="failed" if violated else "passed",
-            message=message, environment=self.environment, declaration=self.declaration, seed=self.seed, verdicts=tuple(verdicts),
+            message=message, environment=self.environment, declaration=self.declaration, seed=self.seed,
+            verdicts=tuple(verdicts),
             warnings=tuple(lab.warnings), notes=tuple(sorted(lab.oracle.notes)), examples=self.examples,
-            calls=lab.calls, seconds=round(seconds, 3), dangers=self.dangers.numbers)
+            calls=lab.calls, seconds=round(seconds, 3),
+            dangers=self.dangers.numbers)
 
 
 def _merged(verdicts: Sequence[Verdict]) -> list[Verdict]:

@@ -225,8 +225,8 @@ def _difference(
     where = f"{path}[{', '.join(map(str, index))}]" if index else path
     mismatch = Mismatch(
         output=path, case=str(case_of(example)), sizes=example.sizes, index=index, expected=float(old[index]),
-        got=float(new[index]), expected_shape=before.shape, got_shape=now.shape, expected_dtype=before.dtype, got_dtype=now.dtype,
-        allowed_error=0.0, wrong_elements=int((old != new).sum()), total_elements=int(old.size))
+        got=float(new[index]), expected_shape=before.shape, got_shape=now.shape, expected_dtype=before.dtype,
+        got_dtype=now.dtype, allowed_error=0.0, wrong_elements=int((old != new).sum()), total_elements=int(old.size))
     return f"{where} is {new[index]:.9g} where the plain call gave {old[index]:.9g}: {what}", steps, mismatch
 
 

@@ -206,10 +206,11 @@ class RowSums(Relation):
         return np.asarray(array.sum(axis=-1))
 
 
-def candidates(inputs: tuple[str, ...], alone: bool) -> list[list[Relation]]:
+def candidates(inputs: tuple[str, ...], alone: bool, resize: bool) -> list[list[Relation]]:
     """Groups of relations, of each of which at most one is wanted: the first that the reference has."""
     groups: list[list[Relation]] = [
-        [Changed(inputs, cause, effect) for effect in effects] for cause, effects in EFFECTS.items()]
+        [Changed(inputs, cause, effect) for effect in effects]
+        for cause, effects in EFFECTS.items() if resize or cause is not FEWER_ROWS]
     if alone:
         groups += [[Additive(inputs)], [Twice(inputs, back) for back in (False, True)],
                    [RowSums(inputs, total) for total in (1.0, 0.0)]]

@@ -23,14 +23,17 @@ EXACT = 1e-9
 """Relative: the reference is evaluated in double precision."""
 
 
-def relations_of(lab: Lab, examples: Sequence[Example]) -> list[Relation]:
-    """The relations that the reference has on all of `examples`; a task without any has an empty list."""
+def relations_of(lab: Lab, examples: Sequence[Example], resize: bool) -> list[Relation]:
+    """The relations that the reference has on all of `examples`; a task without any has an empty list.
+
+    `resize`: those too that change an input's shape.
+    """
     posed = [(example.seed, quantised(lab.oracle.own_problem(example.sizes, example.seed))) for example in examples[:TRIALS]]
     if not posed or not _plain(lab, posed[0][1]):
         return []
     found = []
     for inputs in _targets(posed[0][1].inputs):
-        for group in candidates(inputs, alone=len(inputs) == 1):
+        for group in candidates(inputs, len(inputs) == 1, resize):
             found += [relation for relation in group if _holds(lab, relation, posed)][:1]
     return list({relation.title: relation for relation in found}.values())[:MOST]
 
@@ -82,7 +85,7 @@ def _holds(lab: Lab, relation: Relation, posed: Sequence[tuple[int, Problem]]) -
             return False
         if any(not _close(array, want) for array, want in zip(seen, wanted, strict=True)):
             return False
-        moved |= any(array.size > 1 and bool(np.ptp(array)) for array in outputs[-1])
+        moved |= any(bool(np.any(array)) for array in outputs[-1])
     return moved
 
 

@@ -59,7 +59,8 @@ def _seen(found: Counterexample) -> str:
     place = f"{mismatch.output}[{', '.join(map(str, mismatch.index))}]" if mismatch.index else mismatch.output
     error = abs(mismatch.got - mismatch.expected)
     return (f"first wrong element {place}: expected {mismatch.expected:.9g}, got {mismatch.got:.9g}, error {error:.3g}, "
-            f"allowed {mismatch.allowed_error or 0:.3g}; {mismatch.wrong_elements} of {mismatch.total_elements} elements are wrong")
+            f"allowed {mismatch.allowed_error or 0:.3g}; {mismatch.wrong_elements} of {mismatch.total_elements} elements "
+            "are wrong")
 
 
 def _declared(report: CheckReport) -> str:
