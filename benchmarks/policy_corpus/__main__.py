@@ -1,5 +1,6 @@
 """`python -m benchmarks.policy_corpus kernels` makes the fact sets of the measured kernels again (compiles, models: minutes);
-`... runs FOLDER...` those of run folders; `... report` writes decisions.md, steps.md and nsight.md from the committed sets."""
+`... runs FOLDER...` those of run folders; `... report` writes decisions.md, steps.md and nsight.md from the committed sets;
+`... report --rules DIR...` prints what rules in folders of one's own would change, and writes nothing."""
 
 from __future__ import annotations
 
@@ -19,6 +20,8 @@ def main(words: list[str]) -> int:
             print(facts.write(facts.FOLDER / "runs.jsonl", runs.decisions([Path(f) for f in folders])), "decisions")
         case ["report"]:
             report.write()
+        case ["report", "--rules", *folders] if folders:
+            print("\n".join(report.compared([Path(f) for f in folders])))
         case _:
             print(__doc__)
             return 2

@@ -94,12 +94,15 @@ def run_case(case: LoadedCase, policy: Policy) -> RuleTestResult:
     return RuleTestResult(case.case.name, case.location, failures, decision)
 
 
-def coverage(results: Sequence[RuleTestResult], book: RuleBook) -> Coverage:
-    """Which conditions the decisions of the cases saw true and not true; copies of a `for_each` rule count as one."""
+def coverage(results: Sequence[RuleTestResult], book: RuleBook, counted: Collection[str] | None = None) -> Coverage:
+    """Which conditions the decisions of the cases saw true and not true; copies of a `for_each` rule count as one.
+
+    `counted`: ids of the rules to look at; None: all.
+    """
     seen: dict[Location, set[bool]] = {}
     owner: dict[Location, tuple[str, str]] = {}
     worlds = [_values(result.decision) for result in results if result.decision]
-    for rule in book.rules:
+    for rule in (rule for rule in book.rules if counted is None or rule.rule.id in counted):
         for where, test in tests(rule.rule.when):
             place = rule.at(*where)
             owner.setdefault(place, (rule.rule.id, phrase(test)))

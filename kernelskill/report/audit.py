@@ -49,6 +49,10 @@ def explain(selection: Selection, depth: Depth | None) -> str:
         attempt = outcomes.get(round_)
         came = f"\n  → {attempt.outcome}" + (f" {attempt.gain:.2f}×" if attempt.gain else "") if attempt else ""
         parts.append(f"round {round_}: {why(decision, depth)}{came}")
+    own = selection.run.config.rules
+    if depth == "all" or (own and depth == "rules"):
+        built_in = "rules of this run: the built-in ones" + (", then (a later rule wins by id)" if own else "")
+        parts.append("\n  ".join([built_in, *own]))
     return ("\n" if depth == "line" else "\n\n").join(parts)
 
 

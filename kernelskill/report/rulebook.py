@@ -12,7 +12,7 @@ from kernelskill.expertise import method_ids, rule_book, rule_folders
 from kernelskill.issues import Issue
 from kernelskill.policy import RuleBook, check_rules, load_rules, run_rule_tests
 from kernelskill.policy.rulebook import LoadedRule
-from kernelskill.policy.ruletest import Coverage, RuleTestResult, coverage
+from kernelskill.policy.ruletest import Coverage, RuleTestResult, coverage, load_cases
 
 
 def rules_named(book: RuleBook, name: str) -> list[LoadedRule]:
@@ -50,6 +50,8 @@ class TestOutcome:
     results: Sequence[RuleTestResult]
     seen: Coverage | None = None
     threshold: float = 0.0
+    counted: str = ""
+    """Of which rules and cases the coverage is."""
 
     @property
     def good(self) -> bool:
@@ -64,24 +66,42 @@ class TestOutcome:
             return {"cases": cases}
         missed = [{"rule": u.rule, **place_json(u.location), "condition": u.condition, "never": u.never}
                   for u in self.seen.uncovered]
-        return {"cases": cases, "conditions": self.seen.conditions, "coverage_pct": self.seen.share_pct, "uncovered": missed}
+        return {"cases": cases, "counted": self.counted,
+                "conditions": self.seen.conditions, "coverage_pct": self.seen.share_pct, "uncovered": missed}
 
     def __str__(self) -> str:
         failed = [result for result in self.results if not result.passed]
         lines = [*map(str, failed), f"{len(self.results)} cases, {len(failed)} failed"]
         if self.seen is not None:
             covered = f"{self.seen.share_pct:.1f} % of {self.seen.conditions} conditions were seen both true and not true"
-            lines += [*map(str, self.seen.uncovered), covered]
+            lines += [*map(str, self.seen.uncovered), f"{covered} ({self.counted})"]
         return "\n".join(lines)
 
 
 def tested(extra: Sequence[Path], text: str, threshold: float | None) -> TestOutcome:
-    """Runs the cases that contain the text; a threshold (percent) asks for coverage of conditions too."""
+    """Runs the cases that contain the text; a threshold (percent) asks for coverage of conditions too.
+
+    With folders of one's own, coverage is of the rules and cases in them; with a text, of the rules that its cases name.
+    """
     folders, methods = rule_folders(extra), method_ids()
     results = run_rule_tests(folders, text, methods)
     if threshold is None:
         return TestOutcome(results)
-    return TestOutcome(results, coverage(results, load_rules(folders, methods)), threshold)
+    book = load_rules(folders, methods)
+    own = [result for result in results if not extra or _inside(result.location.path, extra)]
+    rules = {rule.rule.id for rule in book.rules if not extra or _inside(rule.document.path, extra)}
+    if text:
+        places = {str(result.location) for result in own}
+        named = [name for case in load_cases(folders) if str(case.location) in places
+                 for name in (*case.case.fires, *case.case.not_fires)]
+        rules &= {name.split("[")[0] for name in named}
+    of = " of the folders given" if extra else ""
+    counted = f"{len(rules)} rule{'s' * (len(rules) != 1)} and {len(own)} case{'s' * (len(own) != 1)}{of}"
+    return TestOutcome(results, coverage(own, book, rules), threshold, counted)
+
+
+def _inside(path: Path | str, folders: Sequence[Path]) -> bool:
+    return any(Path(path).resolve().is_relative_to(folder.resolve()) for folder in folders)
 
 
 def listed(extra: Sequence[Path]) -> list[dict[str, Any]]:

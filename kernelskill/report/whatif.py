@@ -42,9 +42,16 @@ class Change:
         if self.after is None:
             return f"{self.label}: {outcome(self.before)} → no decision: {self.problem}"
         if self.changed:
-            return f"{self.label}: {outcome(self.before)} → {outcome(self.after)}\n  {self.after.reason}"
+            return f"{self.label}: {outcome(self.before)} → {outcome(self.after)}\n  {self.after.reason}{self._lost()}"
         moved = "".join(f"\n  {method}: {before} → {after}" for method, (before, after) in fates(self).items())
         return f"{self.label}: {outcome(self.before)} stays{moved}"
+
+    def _lost(self) -> str:
+        """What became of the method that was chosen before, and through which rule; empty where there was none or it stays."""
+        method = self.before.chosen.method if self.before.chosen else ""
+        fate = fates(self).get(method)
+        stays = self.after is not None and self.after.chosen is not None and self.after.chosen.method == method
+        return f"\n  {method}: {fate[1].rpartition('vetoed, ')[2]}" if fate and not stays else ""
 
 
 def outcome(decision: Decision) -> str:

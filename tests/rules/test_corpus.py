@@ -1,5 +1,7 @@
 """The shipped rules over the committed fact sets: they decide what the card allows, and what they choose is faster."""
 
+import re
+
 import pytest
 
 from benchmarks.policy_corpus import report
@@ -79,6 +81,17 @@ def test_our_diagnosis_agrees_with_nvidias_without_its_help(bare):
 def test_the_committed_tables_are_fresh(page, decided, bare):
     text = report.nsight_page(bare) if page == "nsight.md" else getattr(report, page.replace(".md", "_page"))(decided)
     assert (FOLDER / page).read_text(encoding="utf-8") == text, "make them again: python -m benchmarks.policy_corpus report"
+
+
+def test_rules_of_ones_own_are_compared_with_the_shipped_ones(tmp_path):
+    veto = "rules:\n  - {id: never, when: {fact: time_us, op: exists}, then: [{veto: vectorized_access}]}\n"
+    (tmp_path / "mine.yaml").write_text(veto, encoding="utf-8")
+    *lines, count, preconditions, steps = report.compared([tmp_path])
+    changed = [line for line in lines if not line.startswith("  ")]
+    assert changed and all(": vectorized_access -> " in line for line in changed)
+    assert count.startswith(f"{len(changed)} of ")
+    assert preconditions.endswith(": none")
+    assert re.search(r"step: \d+ % -> \d+ %$", steps)
 
 
 def test_a_set_expands_to_the_facts_it_was_made_from():

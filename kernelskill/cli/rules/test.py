@@ -14,7 +14,8 @@ from kernelskill.cli.rules import AS_JSON, FOLDERS
 @FOLDERS
 @click.option("--filter", "text", default="", help="Only cases whose file, name or rules contain this.")
 @click.option("--coverage", type=click.FloatRange(0, 100), default=None, metavar="PERCENT",
-              help="Also fail when fewer of the conditions were seen both true and not true.")
+              help="Also fail when fewer of the conditions were seen both true and not true; with --rules those of your rules "
+                   "by your cases, with --filter those of the rules that its cases name.")
 @AS_JSON
 @click.pass_context
 def command(ctx: click.Context, folders: tuple[Path, ...], text: str, coverage: float | None, as_json: bool) -> None:

@@ -25,6 +25,8 @@ def test_the_run_in_lines_a_round_in_rules(kernelskill, recorded_run):
     one = kernelskill("why", recorded_run, "--round", 1).out
     assert "rules that mattered:" in one and "our_widen [vector_load_bytes = 4, dram_throughput_pct = 71.5]" in one
     assert "  launch_tuning: outranked, priority 997 (our_tune) against 998 of vectorized_access" in one
+    (folder,) = Run.open(recorded_run).config.rules
+    assert one.endswith(f"rules of this run: the built-in ones, then (a later rule wins by id)\n  {folder}\n")
 
 
 @pytest.mark.parametrize(
@@ -85,6 +87,11 @@ def test_whatif_without_a_rule_and_with_other_rules(kernelskill, recorded_run, e
     (tmp_path / "ours.yaml").write_text((extra_rules / "ours.yaml").read_text().replace("value: 60", "value: 75"))
     said = kernelskill("whatif", recorded_run, "--rules", tmp_path).out
     assert "round 1: vectorized_access → launch_tuning(threads=256)" in said and "1 of 3 decisions changes" in said
+    assert "\n  vectorized_access: outranked, priority" in said
+    veto = "rules:\n  - {id: no_vec, when: {fact: block_threads, op: exists}, then: [{veto: vectorized_access}]}\n"
+    (tmp_path / "ours.yaml").write_text(veto)
+    said = kernelskill("whatif", recorded_run, "--rules", tmp_path).out
+    assert "\n  vectorized_access: vetoed by no_vec (block_threads = 1024)\n" in said
     stays = kernelskill("whatif", recorded_run, "--round", 2, "--without-rule", "our_widen").out
     assert stays.startswith("round 2: launch_tuning(threads=256) stays") and "0 of 1 decision change\n" in stays
 

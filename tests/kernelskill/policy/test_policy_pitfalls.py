@@ -2,6 +2,7 @@
 
 import json
 import signal
+import sys
 import threading
 
 import pytest
@@ -312,10 +313,13 @@ def test_more_sessions_than_the_engine_holds(tmp_path):
 
 
 def test_deleting_a_session_before_any_action(tmp_path):
-    assert crashed(
+    """The engine frees what no action has filled yet. What lies there depends on the interpreter's build: a crash, or luck."""
+    code = (
         "h = host({'a': rule({'k': 'A'}, {'k': 'B'})})\nfor i in range(50):\n  h.assert_fact('r', {'sid': f's{i}', 'k': 'A'})"
-        "\n  h.get_ruleset('r').delete_state(f's{i}')"
+        "\n  h.get_ruleset('r').delete_state(f's{i}')\nprint('survived')"
     )
+    lucky = sys.version_info >= (3, 13) and raw_engine(code) == (0, "survived")
+    assert lucky or crashed(code)
     policy = policy_of(tmp_path, SIMPLE)
     for _ in range(60):
         assert policy.decide(facts(dram_throughput_pct=1)).fired == ()
