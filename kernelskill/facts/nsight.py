@@ -34,8 +34,9 @@ THREAD_INSTRUCTIONS = "smsp__thread_inst_executed.sum"
 SECTOR_BYTES = 32
 COUNTERS = (*BY_METRIC, BRANCHES, DIVERGENT_BRANCHES, L2_SECTORS, THREAD_INSTRUCTIONS)
 """What the evaluator is asked to read beside Nsight Compute's full set."""
-OCCUPANCY_LIMITS = {"registers": "launch__occupancy_limit_registers", "shared_memory": "launch__occupancy_limit_shared_mem",
-                    "warps": "launch__occupancy_limit_warps", "blocks": "launch__occupancy_limit_blocks"}
+OCCUPANCY_LIMITS = {"warps": "launch__occupancy_limit_warps", "registers": "launch__occupancy_limit_registers",
+                    "shared_memory": "launch__occupancy_limit_shared_mem", "blocks": "launch__occupancy_limit_blocks"}
+"""Of equal limits the first counts, as in `evaluator.simulator.occupancy`."""
 SOL_RULE = "SOLBottleneck"
 _UNIT_NAMED = re.compile(r"identify the (DRAM|L2|L1)\b|analyzing (DRAM|L2|L1)\b")
 _SOL_TEXTS = (("Compute is more heavily", "compute"), ("well-balanced", "balanced"), ("latency issues", "latency"),
@@ -114,7 +115,8 @@ def _add_occupancy(table: FactTable, metrics: Metrics) -> None:
     if limits:
         limiter = min(limits, key=lambda name: limits[name])
         table.add("blocks_per_sm", limits[limiter], "ncu")
-        table.add("occupancy_limiter", limiter, "ncu")
+        if table.value("occupancy_limiter") != "grid":  # the tool does not name a grid that is too small
+            table.add("occupancy_limiter", limiter, "ncu")
 
 
 def _add_rules(table: FactTable, profile: KernelProfile) -> None:

@@ -40,7 +40,7 @@ def test_metrics_become_facts_in_the_vocabularys_units(launches):
     assert gemm["kernel_time_us"] == pytest.approx(3180.5, abs=0.1)  # 3 180 510 ns
     assert (gemm["dram_bytes"], gemm["grid_blocks"], gemm["block_threads"]) == (45348864, 16384, 256)
     assert gemm["l1_throughput_pct"] == pytest.approx(97.74)
-    assert (gemm["blocks_per_sm"], gemm["occupancy_limiter"]) == (8, "registers")
+    assert (gemm["blocks_per_sm"], gemm["occupancy_limiter"]) == (8, "warps")
 
 
 def test_nvidias_rules_become_facts(launches):
