@@ -9,6 +9,7 @@ import platform
 import statistics
 import tempfile
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,8 @@ class Bench:
     folder: Path
     examples: int
     only: str
+    part: tuple[int, int]
+    """(i, n): every kernel belongs to one of n parts, and this is part i."""
     until: float
     """`time.monotonic()` after which no further kernel is begun."""
 
@@ -47,7 +50,9 @@ class Bench:
 
     def wanted(self, name: str) -> bool:
         """Whether the kernel of that name has its turn."""
-        return self.only in name and time.monotonic() < self.until
+        index, count = self.part
+        mine = zlib.crc32(name.encode()) % count == index
+        return mine and self.only in name and time.monotonic() < self.until
 
 
 def planted_result(kernel: Kernel, report: CheckReport) -> dict[str, Any]:
@@ -101,6 +106,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=2, help="seeds for the right kernels")
     parser.add_argument("--only", default="", help="kernels whose name holds this")
+    parser.add_argument("--part", default="0/1", help="0/3, 1/3, 2/3: a third of the kernels")
     parser.add_argument("--examples", type=int, default=100)
     parser.add_argument("--device", choices=["sim", "cuda"], default="sim")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no kernel after that")
@@ -108,13 +114,19 @@ def main() -> None:
     given = parser.parse_args()
     mode, device = choose_device(Options(device=given.device))
     with tempfile.TemporaryDirectory() as name:
-        bench = Bench(device, mode, Path(name), given.examples, given.only, time.monotonic() + given.seconds)
+        bench = Bench(device, mode, Path(name), given.examples, given.only, _part(given.part),
+                      time.monotonic() + given.seconds)
         planted = list(planted_rows(bench, 0))
         honest = list(honest_rows(bench, range(given.seeds)))
     report = {"summary": summary(planted, honest, mode), "planted": planted, "honest": honest}
     print(json.dumps(report["summary"]))
     if given.out is not None:
         given.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+def _part(text: str) -> tuple[int, int]:
+    index, _, count = text.partition("/")
+    return int(index), int(count)
 
 
 def summary(planted: Sequence[dict[str, Any]], honest: Sequence[dict[str, Any]], mode: Mode) -> dict[str, Any]:

@@ -145,7 +145,7 @@ class Lab:
             keep = not self.oracle.changes_inputs
             began = self._clock(runner)
             reply = runner.call(posed.problem.inputs, how, case_of(posed.example), keep, conditions)
-            if self.calls > 1 and self._clock(runner) - began > SLOW_SECONDS[self.request.request.mode]:  # the first one compiles
+            if self.calls > 1 and self._clock(runner) - began > SLOW_SECONDS[self.request.request.mode]:  # the first compiles
                 self.slow.append(dict(posed.example.sizes))
         except Ended as ended:
             self._lost(runner, ended)

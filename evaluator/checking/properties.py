@@ -29,6 +29,8 @@ OF_FINDING: dict[str, str] = {
     "shuffle_outside_mask": "synchronisation", "input_modified": "inputs",
 }
 """The property that a finding speaks of; others stop the call: `runs`."""
+ILLEGAL = ("IllegalAddress", "illegal memory access", "MisalignedAddress", "misaligned address")
+"""How CUDA names an access outside of every allocation."""
 OTHER_BYTE = 0x3C
 """Beside NaN, what fresh memory is filled with: 0x3C3C3C3C is 0.0115 as float32, 1.06 as float16."""
 
@@ -195,7 +197,8 @@ def _failed(answer: Answer, steps: Sequence[Step]) -> Violation:
     finding = next((f for f in failure.findings if f.severity == "error"), None)
     text = failure.message if finding is None or failure.status is not Status.RUNTIME_ERROR else (
         f"{summary(finding)}: {finding.message}")
-    return VIOLATIONS[OF_FINDING.get(finding.kind, "runs") if finding else "runs"](text, steps, None, finding)
+    name = OF_FINDING.get(finding.kind, "runs") if finding else "bounds" if any(w in text for w in ILLEGAL) else "runs"
+    return VIOLATIONS[name](text, steps, None, finding)
 
 
 def _bytes_at(outputs: Any, mismatch: Mismatch) -> tuple[set[int], bool]:

@@ -27,7 +27,8 @@ class Checks:
     def request(self, name: str, source: str, **more) -> CheckRequest:
         path = self.folder / "solution.py"
         path.write_text(source)
-        request = Request(task=task(name, self.folder), solution=str(path), device=H200, timeout_s=100, seed=more.pop("seed", 0))
+        spec, seed = task(name, self.folder), more.pop("seed", 0)
+        request = Request(task=spec, solution=str(path), device=H200, timeout_s=100, seed=seed)
         return CheckRequest(request=request, **{"examples": 3, "work_limit": 1200, **more})
 
     def check(self, name: str, source: str, **more) -> CheckReport:

@@ -57,8 +57,8 @@ def test_what_is_declared_is_reported_and_bounds_what_is_drawn(checks):
 
 def test_layouts_that_nobody_promised_are_reported_and_not_held_against_it(checks):
     source = 'SUPPORTS = {"sizes": {"n": {"multiple_of": 4}}}\n' + elementwise(
-        "if (i < n / 4) { float4 v = reinterpret_cast<const float4*>(x)[i]; y[4 * i] = 2.f * v.x + 1.f; y[4 * i + 1] = 2.f * v.y + 1.f;"
-        " y[4 * i + 2] = 2.f * v.z + 1.f; y[4 * i + 3] = 2.f * v.w + 1.f; }")
+        "if (i < n / 4) { float4 v = reinterpret_cast<const float4*>(x)[i]; y[4 * i] = 2.f * v.x + 1.f;"
+        " y[4 * i + 1] = 2.f * v.y + 1.f; y[4 * i + 2] = 2.f * v.z + 1.f; y[4 * i + 3] = 2.f * v.w + 1.f; }")
     told = checks.check("scale", source)
     offset = next(v for v in told.verdicts if "offset" in v.title)
     assert told.outcome == "passed" and offset.outcome == "not_promised" and "misaligned" in offset.note

@@ -52,7 +52,8 @@ def test_one_file_is_task_and_solution_and_the_fault_is_kept(tmp_path, monkeypat
     command = ["check", "scale.py", "--task", "scale.py", "--device", "sim", "--examples", "1"]
     done = CliRunner().invoke(group, command)
     assert done.exit_code == 1, done.output
-    assert "VIOLATED    every output element written" in done.output and "smallest example  n=1; task values, seed 0" in done.output
+    assert "VIOLATED    every output element written" in done.output
+    assert "smallest example  n=1; task values, seed 0" in done.output
     assert "run it:  python checks/scale/written.py" in done.output
     compile(Path("checks/scale/written.py").read_text(), "written.py", "exec")
     report = json.loads(Path("checks/scale/report.json").read_text())
@@ -63,7 +64,7 @@ def test_one_file_is_task_and_solution_and_the_fault_is_kept(tmp_path, monkeypat
 def test_what_failed_before_and_cannot_be_read_is_named(tmp_path):
     (tmp_path / "scale.py").write_text(KERNEL)
     (tmp_path / checking.KNOWN).write_text("[{}]")
-    with pytest.raises(KernelSkillError, match="failed_before.json cannot be read: .*\n.*another folder with --out"):
+    with pytest.raises(KernelSkillError, match=r"failed_before\.json cannot be read: .*\n.*another folder with --out"):
         checking.check(tmp_path / "scale.py", tmp_path / "scale.py", device=None, mode="sim", folder=tmp_path)  # type: ignore[arg-type]
 
 
@@ -72,9 +73,10 @@ def test_one_line_in_a_test_suite_fails_with_the_counterexample(tmp_path):
     (tmp_path / "test_scale.py").write_text(
         'def test_scale(check_kernel):\n    check_kernel("scale.py", task="scale.py", device="sim", examples=1)\n\n\n'
         'def test_gone(check_kernel):\n    check_kernel("gone.py", task="scale.py")\n')
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "kernelskill.pytest_plugin", "-p", "no:cacheprovider", "test_scale.py"]
-    done = subprocess.run(command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-                          capture_output=True, text=True, timeout=120)
+    plugins = ["-p", "kernelskill.pytest_plugin", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-q", *plugins, "test_scale.py"]
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and "2 failed" in done.stdout, done.stdout
     assert "smallest example  n=1" in done.stdout and "no such file: gone.py" in done.stdout
     assert "Traceback" not in done.stdout and "evaluator/" not in done.stdout
