@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from evaluator.types import Frozen
+from evaluator.types import Frozen, PrecisionClass
 from kernelskill import documentcache
 from kernelskill.errors import Location, MethodError, did_you_mean, near_or_all
 from kernelskill.issues import Issue, schema_issues
@@ -35,6 +35,8 @@ WORDS = {"==": "equal to", "!=": "different from", "<": "below", "<=": "at most"
          "in": "one of", "not_in": "none of"}
 PARTS: dict[Part, str] = {"kernels": "the kernels", "launch": "grid and block of the launches",
                           "host": "what the host calls besides launching and allocating"}
+NARROW = frozenset({"tf32", "bf16", "fp16"})
+"""Precision classes that another order of fp32 operations does not explain."""
 FRONT_MATTER = re.compile(r"\A---\n(.*?\n)---\n", re.DOTALL)
 FENCE = re.compile(r"^```(cuda|python) (before|after)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LAUNCH = re.compile(r"^// launch: (\w+) grid=(\S+) block=(\S+) args=(\S+)$", re.MULTILINE)
@@ -320,6 +322,13 @@ def broken_scope(card: MethodCard, changed: Collection[Part]) -> list[str]:
     """Sentences for each part that the code changed although the method leaves it alone."""
     return [f"{card.id} does not change {PARTS[part]}, the code does" for part in PARTS
             if part in changed and part not in card.scope]
+
+
+def broken_precision(card: MethodCard, before: PrecisionClass | None, after: PrecisionClass | None) -> list[str]:
+    """A sentence where the code fell to a narrower number format than the parent's although the method keeps the precision."""
+    if card.changes_precision or before is None or before in NARROW or after not in NARROW:
+        return []
+    return [f"{card.id} keeps the precision, the code falls from {before} to {after}"]
 
 
 def matching_methods(cards: Mapping[str, MethodCard], parent: Mapping[str, Fact], child: Mapping[str, Fact],

@@ -17,7 +17,7 @@ from kernelskill.errors import WriterError
 from kernelskill.facts.changes import changed_parts
 from kernelskill.memory.history import history_lines
 from kernelskill.memory.run import Run
-from kernelskill.methods import MethodCard, broken_promises, broken_scope, matching_methods
+from kernelskill.methods import MethodCard, broken_precision, broken_promises, broken_scope, matching_methods
 from kernelskill.model import Attempt, Decision, MethodApplication, Outcome, Part, Task
 from kernelskill.writers import CodeWriter, Request
 
@@ -124,7 +124,9 @@ class Optimizer:
         if not self.run.config.long_term:
             return []
         card, child = self.cards[method], self.reviewer.facts(source, evaluation)
-        return broken_promises(card, step.decision.facts, child) + broken_scope(card, self._changed(source, evaluation, step))
+        before = self.run.graph.evaluation(step.node).precision_class
+        return (broken_promises(card, step.decision.facts, child) + broken_precision(card, before, evaluation.precision_class)
+                + broken_scope(card, self._changed(source, evaluation, step)))
 
     def _changed(self, source: str, evaluation: Evaluation, step: Step) -> frozenset[Part]:
         return changed_parts(self.run.source(step.node), source, self.run.graph.evaluation(step.node), evaluation)

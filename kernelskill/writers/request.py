@@ -27,7 +27,7 @@ Role = Literal["generator", "optimizer", "repairer"]
 SYSTEM, USER = "system.md.j2", "request.md.j2"
 MAX_SOURCE = 60_000
 """Characters of a solution. It is never cut, because the whole module has to come back: a longer one is refused."""
-LIMITS = {"reference": 8_000, "text": 9_000, "log": 3_000, "parent": 20_000, "line": 400}
+LIMITS = {"reference": 8_000, "only_reference": 60_000, "text": 9_000, "log": 3_000, "parent": 20_000, "line": 400}
 """Characters of each other part of a prompt; what goes beyond is left out, and the prompt says how much."""
 MAX_FACTS, MAX_HISTORY = 40, 12
 

@@ -17,6 +17,7 @@ from kernelskill.facts.device import load_device
 from kernelskill.facts.solution_source import read_solution
 from kernelskill.methods import (
     Family,
+    broken_precision,
     broken_promises,
     broken_scope,
     load_methods,
@@ -348,6 +349,15 @@ def test_a_method_changes_only_its_part_of_a_solution():
         "vectorized_access does not change what the host calls besides launching and allocating, the code does"]
     assert broken_scope(CARDS["cuda_graph_replay"], {"kernels", "host"}) == [
         "cuda_graph_replay does not change the kernels, the code does"]
+
+
+def test_only_a_method_that_says_so_narrows_the_precision():
+    assert broken_precision(CARDS["vectorized_access"], "fp32", "tf32") == [
+        "vectorized_access keeps the precision, the code falls from fp32 to tf32"]
+    for card, before, after in (("tensor_cores", "fp32", "tf32"), ("vectorized_access", "fp32", "near_fp32"),
+                                ("vectorized_access", "tf32", "tf32"), ("vectorized_access", None, "tf32"),
+                                ("vectorized_access", "fp32", None)):
+        assert broken_precision(CARDS[card], before, after) == []
 
 
 def test_code_is_another_methods_only_where_all_of_its_contract_holds():

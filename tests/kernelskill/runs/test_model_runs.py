@@ -18,6 +18,7 @@ from kernelskill.writers.template import TemplateWriter
 
 ROOT = Path(__file__).parents[3]
 TASK = ROOT / "examples" / "row_sum"
+TEMPLATES = TemplateWriter()
 KEY = "sk-whole-run-secret"
 
 
@@ -26,6 +27,7 @@ def play(tmp_path, monkeypatch):
     """Runs the command against a scripted server; gives its report, the run, and the server."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.chdir(tmp_path)
+    TEMPLATES.describe(load_task(TASK))  # looked at once, here and not in a thread of the server
     (tmp_path / "kernelskill.toml").write_text('[model]\nname = "openai/scripted"\nretry_wait_s = 0.01\ntries = 2\n')
 
     def run(*script, options=(), code=0, task=TASK):
@@ -47,8 +49,7 @@ def by_template(body, method=""):
     prompt = body["messages"][1]["content"]
     source = re.search(r"## The current solution\n\n```python\n(.*?)\n```\n", prompt, re.DOTALL)[1] + "\n"
     wanted = MethodApplication(method=method or re.search(r"^# Apply `(\w+)", prompt)[1])
-    task = TemplateWriter().describe(load_task(TASK))
-    return TemplateWriter().write(task, Request(method=wanted, source=source))
+    return TEMPLATES.write(TEMPLATES.describe(load_task(TASK)), Request(method=wanted, source=source))
 
 
 def good(body):
@@ -90,6 +91,13 @@ def test_the_same_fault_again_ends_the_repairs_and_the_parent_stays(play):
     assert report["speedup"] == 1 and run.graph.best == run.graph.start
     assert run.decisions[-1][2].facts["failed_here.block_per_row_reduction"].value == 1
     assert run.decisions[-1][2].facts["last_repairs"].value == 1
+
+
+def test_generated_code_sees_no_key(play):
+    told = "import os\n\n\ndef run(x):\n    raise RuntimeError(sorted(os.environ.items()))\n"
+    _, run, _ = play(block(told), completion("no"), options=("--rounds", "1", "--repairs", "0"))
+    message = run.graph.attempts[0].message
+    assert "PATH" in message and "OPENAI" not in message and KEY not in message
 
 
 def other_method(body):

@@ -63,6 +63,8 @@ def test_what_is_cut_is_said_and_the_solution_is_never_cut():
     said = re.search(r"\[left out here: (\d+) of 53999 characters\]", cut)
     assert said and len(cut) < 15_000
     assert long.strip() in render(with_(source=long)).user
+    first = with_(role="generator", method=None, source="", task=TASK.model_copy(update={"reference": long}))
+    assert long.strip() in render(first).user  # nothing else says what a first solution has to compute
     with pytest.raises(WriterError, match="the solution has 60001 characters"):
         render(with_(source="x" * 60_001))
     many = tuple(Fact(name=f"fact_{i}", value=i, provenance="ncu") for i in range(50))
