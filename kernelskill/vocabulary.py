@@ -78,6 +78,9 @@ sm_throughput_pct | number | % | modelled ncu | busiest SM pipe's share of its p
 dram_throughput_pct | number | % | modelled ncu | DRAM bandwidth used, of peak | gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed
 l1_throughput_pct | number | % | modelled ncu | L1/TEX pipe, of peak | l1tex__throughput.avg.pct_of_peak_sustained_active
 l2_throughput_pct | number | % | modelled ncu | L2, of peak | lts__throughput.avg.pct_of_peak_sustained_elapsed
+solution_sm_throughput_pct | number | % | ncu | solution: sm_throughput_pct of its kernels, weighted by their time
+solution_dram_throughput_pct | number | % | ncu | solution: dram_throughput_pct of its kernels, weighted by their time
+solution_l2_throughput_pct | number | % | ncu | solution: l2_throughput_pct of its kernels, weighted by their time
 shared_throughput_pct | number | % | modelled ncu | shared-memory data pipe, of peak | l1tex__data_pipe_lsu_wavefronts_mem_shared.avg.pct_of_peak_sustained_elapsed
 issue_active_pct | number | % | modelled ncu | cycles with an instruction issued | sm__inst_issued.avg.pct_of_peak_sustained_active
 fma_pipe_pct | number | % | modelled ncu | FMA pipe busy | sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active

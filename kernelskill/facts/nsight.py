@@ -37,6 +37,8 @@ COUNTERS = (*BY_METRIC, BRANCHES, DIVERGENT_BRANCHES, L2_SECTORS, THREAD_INSTRUC
 OCCUPANCY_LIMITS = {"warps": "launch__occupancy_limit_warps", "registers": "launch__occupancy_limit_registers",
                     "shared_memory": "launch__occupancy_limit_shared_mem", "blocks": "launch__occupancy_limit_blocks"}
 """Of equal limits the first counts, as in `evaluator.simulator.occupancy`."""
+WEIGHTED = ("sm_throughput_pct", "dram_throughput_pct", "l2_throughput_pct")
+"""Facts of a kernel that are also given for the whole solution, weighted by time."""
 SOL_RULE = "SOLBottleneck"
 _UNIT_NAMED = re.compile(r"identify the (DRAM|L2|L1)\b|analyzing (DRAM|L2|L1)\b")
 _SOL_TEXTS = (("Compute is more heavily", "compute"), ("well-balanced", "balanced"), ("latency issues", "latency"),
@@ -89,6 +91,13 @@ def add_solution_counters(table: FactTable, launches: Sequence[LaunchRecord], pr
         _add_sum(table, "l2_traffic_ratio", known, lambda m: SECTOR_BYTES * m[L2_SECTORS], moved)
     if outputs:
         _add_sum(table, "instructions_per_output", known, lambda m: m[THREAD_INSTRUCTIONS], outputs)
+    times = [launch.time_us for launch in launches if launch.time_us is not None]
+    if len(times) == len(known) and sum(times) > 0:
+        for name in WEIGHTED:
+            values = [metrics.get(VOCABULARY[name].ncu) for metrics in known]
+            if None not in values:
+                mean = sum(t * (v or 0.0) for t, v in zip(times, values, strict=True)) / sum(times)
+                table.add(f"solution_{name}", min(mean, 100.0), "ncu")
 
 
 def _add_sum(table: FactTable, name: str, known: Sequence[Metrics], part: Callable[[Metrics], float], over: float) -> None:

@@ -50,6 +50,9 @@ def test_the_kernel_with_most_time_gets_its_counters_and_each_fact_its_source():
     assert found["device_busy_pct"].value == pytest.approx(100 * 3800 / 3900)
     assert (found["launch_overhead_pct"].value, found["longest_gap_us"].value) == (pytest.approx(5), 60)
     assert "counters_unavailable" not in found
+    parts = [(150, RELU), (3200, GEMM), (450, SOFTMAX)]
+    dram = sum(time * p.metrics["gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"] for time, p in parts) / 3800
+    assert found["solution_dram_throughput_pct"].value == pytest.approx(dram)
 
 
 def test_a_librarys_kernel_is_never_the_target_and_leaves_the_sums_open():
