@@ -10,24 +10,30 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 
 
 def main() -> int:
     """Exit code 0 with an answer; 2 for a request that cannot be read."""
     answer = os.dup(1)
     os.dup2(2, 1)
+    code, text = answer_to(sys.argv[1:], sys.stdin.buffer.read())
+    with os.fdopen(answer, "w", encoding="utf-8") as out:
+        out.write(text)
+    return code
+
+
+def answer_to(arguments: Sequence[str], payload: bytes) -> tuple[int, str]:
+    """(exit code, what goes to stdout) for the command line's arguments and stdin."""
     from pydantic import ValidationError
 
-    given = sys.argv[1:3]
+    given = list(arguments[:2])
     sandbox, task = [*given, *("rlimits", "evaluate")[len(given):]]
     try:
-        text = answered(task, sys.stdin.buffer.read(), sandbox)
+        return 0, answered(task, payload, sandbox) + "\n"
     except ValidationError as error:
         print(f"evaluator: stdin holds no Request: {error}", file=sys.stderr)
-        return 2
-    with os.fdopen(answer, "w", encoding="utf-8") as out:
-        out.write(text + "\n")
-    return 0
+        return 2, ""
 
 
 def answered(task: str, payload: bytes, sandbox: str) -> str:

@@ -19,6 +19,10 @@ FOLDABLE: dict[type[ast.operator], Callable[[int, int], int]] = {
 LARGEST_CONSTANT = 1 << 62
 
 
+SMALL = 16
+"""Constants up to here are taken for kernel sizes, strides, axes, counts of heads or groups."""
+
+
 class UnknownConstant(ValueError):
     """A size names no module-level integer constant of the file."""
 
@@ -34,6 +38,12 @@ def module_constants(source: str) -> dict[str, int]:
         if number is not None:
             constants[target.id] = number
     return constants
+
+
+def batch_constant(sizes: Mapping[str, int]) -> str | None:
+    """The constant that most likely counts independent rows: one named for it, else the first large one; None without any."""
+    named = [name for name in sizes if "batch" in name.lower()] or [name for name in sizes if name in ("N", "B", "n", "b")]
+    return next(iter(named), next((name for name, value in sizes.items() if value > SMALL), None))
 
 
 def load_module(path: str | Path, constants: Mapping[str, int] | None = None, name: str = "task_module") -> ModuleType:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluator.comparison import Expected, compare
+from evaluator.effects import effect_name
 from evaluator.inputs import TASK, Case, vary, vary_constants
 from evaluator.native_module import load_reference
 from evaluator.precision import Yardstick, relative_error
@@ -51,6 +52,8 @@ class Problem:
     """KernelBench: arguments of the model's constructor."""
     state: Mapping[str, Leaf] = field(default_factory=dict)
     """KernelBench: the model's parameters and buffers by name."""
+    training: bool = True
+    """KernelBench: the mode that the model's constructor leaves it in."""
 
 
 class Oracle(ABC):
@@ -62,6 +65,8 @@ class Oracle(ABC):
         """What the person should know about how the expected values were made."""
         self.changes_inputs = False
         """The reference itself writes into its inputs; then a solution may."""
+        self._changed: set[str] = set()
+        """Paths of input arrays that it was seen to change without returning them: a solution must write the same."""
 
     @abstractmethod
     def _own_problem(self, sizes: Mapping[str, int], seed: int) -> Problem:
@@ -87,6 +92,19 @@ class Oracle(ABC):
         """The reference's outputs in double precision, of inputs moved by `perturbation`. Raises TaskFault."""
         return self._precise_outputs(problem, perturbation)
 
+    def _with_effects(
+        self, result: Any, buffers: Mapping[str, Any], inputs: Mapping[str, Any], changed: set[str], returned: set[str]
+    ) -> Any:
+        """The outputs; where the reference changes buffers or inputs, `result` and `buffers` with what they hold afterwards.
+
+        An input is called `input <path>` there. One that was changed for some values counts as changed for all. One that is
+        `returned` (an output shares its memory) was only the place of an output.
+        """
+        self._changed |= changed - returned
+        self.changes_inputs |= bool(changed)
+        effects = {**buffers, **{effect_name(path): inputs[path] for path in sorted(self._changed)}}
+        return {"result": result, "buffers": effects} if effects else result
+
     def input_bytes(self, sizes: Mapping[str, int]) -> int | None:
         """Bytes of the inputs at `sizes` where that is known without making them."""
         return None
@@ -97,7 +115,7 @@ class Oracle(ABC):
         if case.distribution == TASK:
             return own
         inputs = vary(dict(own.inputs), case.distribution, case.seed)
-        return Problem(inputs, own.init, vary_constants(dict(own.state), case.seed))
+        return replace(own, inputs=inputs, state=vary_constants(dict(own.state), case.seed))
 
     def expected(self, problem: Problem, case: Case) -> Any:
         """Tree of Expected. Raises TaskFault; Unjudgeable for a case that has to be left out."""
@@ -168,20 +186,25 @@ class NativeOracle(Oracle):
 
     def _outputs(self, problem: Problem) -> Any:
         arguments = map_leaves(_copy, problem.inputs)
-        outputs = self._call(arguments)
-        self.changes_inputs |= any(
-            isinstance(leaf, Leaf) and leaf.values.tobytes() != array.tobytes()
-            for leaf, array in zip(problem.inputs.values(), arguments.values(), strict=True)
-        )
-        return outputs
+        raw, result = self._call(arguments)
+        changed = {
+            name for name, leaf in problem.inputs.items()
+            if isinstance(leaf, Leaf) and leaf.values.tobytes() != arguments[name].tobytes()
+        }
+        outputs = [value for _, value in leaves(raw, "") if isinstance(value, np.ndarray)]
+        returned = {name for name in changed if any(np.may_share_memory(arguments[name], value) for value in outputs)}
+        return self._with_effects(result, {}, _arrays(arguments), changed, returned)
 
     def _precise_outputs(self, problem: Problem, perturbation: Perturbation | None) -> Any:
-        return self._call(map_leaves(lambda leaf: _double(leaf, perturbation), problem.inputs))
+        arguments = map_leaves(lambda leaf: _double(leaf, perturbation), problem.inputs)
+        _, result = self._call(arguments)
+        return self._with_effects(result, {}, _arrays(arguments), set(), set())
 
-    def _call(self, arguments: Mapping[str, Any]) -> Any:
+    def _call(self, arguments: Mapping[str, Any]) -> tuple[Any, Any]:
+        """(what the reference returned, the same as a tree of Leaf)."""
         with np.errstate(all="ignore"):
-            result = _guarded("reference fails", lambda: self._reference(**arguments))
-        return _guarded("reference's result", lambda: map_leaves(Leaf.of, result))
+            raw = _guarded("reference fails", lambda: self._reference(**arguments))
+        return raw, _guarded("reference's result", lambda: map_leaves(Leaf.of, raw))
 
 
 def load_oracle(spec: TaskSpec) -> Oracle:
@@ -215,6 +238,10 @@ def _input(value: Any) -> Any:
     if isinstance(value, (bool, int, float)):
         return value
     raise WireError(f"is a {type(value).__name__}; inputs are arrays or numbers")
+
+
+def _arrays(arguments: Mapping[str, Any]) -> dict[str, Leaf]:
+    return {name: Leaf.of(value) for name, value in arguments.items() if isinstance(value, np.ndarray)}
 
 
 def _copy(leaf: Any) -> Any:

@@ -1,22 +1,29 @@
 """The oracle of KernelBench problems: `Model`, `get_inputs`, `get_init_inputs`, in PyTorch on the CPU.
 
-The model stays in the mode its constructor leaves it in (training mode), as KernelBench runs it; buffers that its
-forward pass changes (running statistics) are outputs like any other.
+The model stays in the mode its constructor leaves it in (training mode unless it says otherwise), as KernelBench runs it,
+and the solution's model is put into the same. Buffers that the forward pass changes (running statistics) and inputs that it
+writes into are outputs like any other. A reference that draws random numbers when it is called is refused.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
-from evaluator.kernelbench_module import UnknownConstant, load_module
+from evaluator.kernelbench_module import UnknownConstant, batch_constant, load_module
 from evaluator.oracle import Oracle, Perturbation, Problem, TaskFault, describe_failure, perturbed
+from evaluator.solutions import MODEL_SEED
 from evaluator.torch_leaves import as_leaf, as_tensor
 from evaluator.trees import Leaf, leaves, map_leaves, round_to
 from evaluator.types import TaskSpec
+
+SAME = 1e-3
+"""Two calls that differ by more, relative to the largest output, draw random numbers."""
 
 
 class KernelBenchOracle(Oracle):
@@ -44,8 +51,11 @@ class KernelBenchOracle(Oracle):
 
         Raises TaskFault where there are candidates and none is accepted.
         """
-        accepted, refusals = [], []
-        for sizes in candidates:
+        accepted: list[dict[str, int]] = []
+        refusals: list[str] = []
+        for sizes in (*candidates, *self._last_resorts(candidates)):
+            if accepted and sizes not in candidates:
+                break
             try:
                 self._outputs(self._own_problem(sizes, self.spec.seed))
                 accepted.append(sizes)
@@ -55,7 +65,16 @@ class KernelBenchOracle(Oracle):
         if candidates and not accepted:
             raise TaskFault(f"{refusals[0]}; no proposed size runs: state CHECK_SIZES = [{{constant: value}}, ...] in the file")
         self.notes.update(refusals)
+        if accepted:
+            self._refuse_random(self._own_problem(min(accepted, key=lambda s: math.prod(s.values())), self.spec.seed))
         return tuple(accepted)
+
+    def _last_resorts(self, candidates: tuple[dict[str, int], ...]) -> list[dict[str, int]]:
+        """Where no candidate runs (an image size that the layers fix): the full sizes with a small batch."""
+        batch = batch_constant(self.spec.sizes)
+        if not candidates or batch is None:
+            return []
+        return [{**self.spec.sizes, batch: rows} for rows in (2, 1, 3) if rows < self.spec.sizes[batch]]
 
     def _module(self, sizes: Mapping[str, int]) -> Any:
         key = tuple(sorted(sizes.items()))
@@ -78,7 +97,7 @@ class KernelBenchOracle(Oracle):
             names = [*self._parameter_names, *(f"input{i}" for i in range(len(self._parameter_names), len(inputs)))]
             named = {name: map_leaves(as_leaf, value) for name, value in zip(names, inputs, strict=False)}
             state = {name: as_leaf(value.detach().clone()) for name, value in model.state_dict().items()}
-            return Problem(named, map_leaves(as_leaf, init), state)
+            return Problem(named, map_leaves(as_leaf, init), state, model.training)
         except MemoryError:
             raise
         except Exception as error:
@@ -111,31 +130,54 @@ class KernelBenchOracle(Oracle):
                 self.notes.add(f"expected values in the task's own dtypes: the reference does not run in float64 ({error})")
         return self._run(problem, perturbation, double=False)
 
-    def _run(self, problem: Problem, perturbation: Perturbation | None, *, double: bool) -> Any:
+    def _run(self, problem: Problem, perturbation: Perturbation | None, *, double: bool, seed: int = MODEL_SEED) -> Any:
         def tensor(leaf: Any) -> Any:
             moved = _moved(leaf, perturbation, double)
             return moved.to(self.device) if isinstance(moved, torch.Tensor) else moved
 
-        torch.manual_seed(0)
+        torch.manual_seed(MODEL_SEED)
         model = self._model(map_leaves(as_tensor, problem.init))
         if double:
             model = model.double()
         model.load_state_dict({name: tensor(leaf) for name, leaf in problem.state.items()}, strict=True)
         model = model.to(self.device)
-        inputs = [map_leaves(tensor, value) for value in problem.inputs.values()]
-        outputs = self._forward(model, inputs)
-        if perturbation is None and not double:
-            self.changes_inputs |= any(
-                isinstance(leaf, Leaf) and leaf.values.tobytes() != as_leaf(now).values.tobytes()
-                for (_, leaf), (_, now) in zip(leaves(tuple(problem.inputs.values()), ""), leaves(inputs, ""), strict=True)
-            )
-        return outputs
+        inputs = {name: map_leaves(tensor, value) for name, value in problem.inputs.items()}
+        torch.manual_seed(seed)
+        raw, result, buffers = self._forward(model, list(inputs.values()))
+        now = dict(_arrays(map_leaves(as_leaf, inputs)))
+        given = _arrays(problem.inputs) if perturbation is None and not double else ()
+        changed = {path for path, leaf in given if leaf.values.tobytes() != now[path].values.tobytes()}
+        outputs = {_memory(value) for _, value in leaves(raw, "") if isinstance(value, torch.Tensor)}
+        tensors = {path: value for name, tree in inputs.items() for path, value in leaves(tree, name)}
+        returned = {path for path in changed if _memory(tensors[path]) in outputs}
+        return self._with_effects(result, buffers, now, changed, returned)
 
-    def _forward(self, model: torch.nn.Module, inputs: Sequence[Any]) -> Any:
+    def _refuse_random(self, problem: Problem) -> None:
+        """Raises TaskFault where two calls on the same inputs differ: no solution can give the same outputs."""
+        first, second = (dict(leaves(self._run(problem, None, double=False, seed=MODEL_SEED + i), "out")) for i in range(2))
+        for path, leaf in first.items():
+            a, b = leaf.as_float64(), second[path].as_float64()
+            scale = float(np.abs(a[np.isfinite(a)]).max(initial=0.0))
+            if leaf.is_float and not np.allclose(a, b, rtol=SAME, atol=SAME * scale, equal_nan=True):
+                raise TaskFault(
+                    f"the reference draws random numbers when it is called{self._dropouts(problem)}, so no output can be "
+                    "compared with it; KernelBench leaves models in training mode: use p=0, or call self.eval() at the end of "
+                    "Model.__init__")
+
+    def _dropouts(self, problem: Problem) -> str:
+        """` (dropout: Dropout(p=0.2) in training mode)`; nothing where no module says so."""
+        modules = self._model(map_leaves(as_tensor, problem.init)).named_modules()
+        found = [f"{name}: {type(m).__name__}(p={m.p:g})" for name, m in modules
+                 if isinstance(m, torch.nn.modules.dropout._DropoutNd) and m.p > 0 and m.training]
+        return f" ({', '.join(found[:3])} in training mode)" if found else ""
+
+    def _forward(self, model: torch.nn.Module, inputs: Sequence[Any]) -> tuple[Any, Any, dict[str, Leaf]]:
+        """(what the model returned, the same as a tree of Leaf, the buffers that the call changed)."""
         before = {name: value.clone() for name, value in model.named_buffers()}
         try:
             with torch.no_grad():
-                result = map_leaves(as_leaf, model(*inputs))
+                raw = model(*inputs)
+            result = map_leaves(as_leaf, raw)
         except MemoryError:
             raise
         except Exception as error:
@@ -143,7 +185,7 @@ class KernelBenchOracle(Oracle):
         if not all(isinstance(leaf, Leaf) for _, leaf in leaves(result, "")):
             raise TaskFault("the reference returns something that is no tensor")
         changed = {n: as_leaf(v) for n, v in model.named_buffers() if not torch.equal(v, before[n])}
-        return {"result": result, "buffers": changed} if changed else result
+        return raw, result, changed
 
 
 def _moved(leaf: Any, perturbation: Perturbation | None, double: bool) -> Any:
@@ -153,3 +195,13 @@ def _moved(leaf: Any, perturbation: Perturbation | None, double: bool) -> Any:
     values = leaf.as_float64() if perturbation is None else perturbed(leaf.as_float64(), *perturbation)
     dtype = "float64" if double else leaf.dtype
     return as_tensor(Leaf(round_to(values, dtype), dtype))
+
+
+def _arrays(inputs: Mapping[str, Any]) -> Iterator[tuple[str, Leaf]]:
+    """(path, leaf) of every array among the inputs."""
+    found = (pair for name, value in inputs.items() for pair in leaves(value, name))
+    return ((path, leaf) for path, leaf in found if isinstance(leaf, Leaf))
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    return int(tensor.untyped_storage().data_ptr())

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from evaluator import warm
 from evaluator.environment import environment
 from evaluator.gpu_state import gpu_uuid
 from evaluator.sandbox import clean_environment, sandbox_name, wrapped
@@ -55,7 +56,13 @@ def _run(request: Request, home: Path) -> Evaluation:
 
 
 def judge(request: Request, payload: bytes, home: Path, *arguments: str) -> tuple[int, bytes, bytes] | None:
-    """Runs `python -m evaluator SANDBOX *arguments` for the request in its sandbox: exit code, stdout, stderr; None if killed."""
+    """Runs `python -m evaluator SANDBOX *arguments` for the request in its sandbox: exit code, stdout, stderr; None: killed.
+
+    On a GPU without bubblewrap a warm process forks the judge (warm.py); should that one be lost, a fresh process judges.
+    """
+    if request.mode == "cuda" and sandbox_name() == "rlimits":
+        with contextlib.suppress(OSError), warm.warm_process() as judges:
+            return judges.judge(payload, home, (sandbox_name(), *arguments), request.limit_s + GRACE_SECONDS)
     variables = clean_environment(home)
     command = wrapped([sys.executable, "-m", "evaluator", sandbox_name(), *arguments], request, variables, home)
     process = subprocess.Popen(

@@ -17,9 +17,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from evaluator.effects import effect_name
 from evaluator.failures import WrongForm
 from evaluator.layouts import arranged
 from evaluator.trees import Leaf, leaves, map_leaves
+
+MODEL_SEED = 0
+"""torch's seed while a model is made, the same for Model and ModelNew: tensors that are no parameters agree as well."""
 
 How = Literal["fresh", "refill", "repeat"]
 """Inputs in new buffers, new data in the buffers of the previous call, or the previous call once more."""
@@ -71,7 +75,13 @@ class Solution(ABC):
         """Model state after the call (kernelbench)."""
         return {}
 
-    def construct(self, init: Any, state: Mapping[str, Leaf]) -> list[str]:
+    def changed_inputs(self) -> dict[str, Leaf]:
+        """What the input arrays hold now, named as the oracle names those that the reference changes."""
+        pairs = [pair for name, value in self.live.items() for pair in zip(leaves(self.given[name], name), leaves(value, name),
+                                                                           strict=True)]
+        return {effect_name(path): self.to_host(array, path) for (path, leaf), (_, array) in pairs if isinstance(leaf, Leaf)}
+
+    def construct(self, init: Any, state: Mapping[str, Leaf], training: bool = True) -> list[str]:
         """Makes the model (kernelbench); notes for the person."""
         return []
 
@@ -226,25 +236,25 @@ class KernelBenchSolution(Solution):
         """The model's buffers by name."""
         return {name: self.as_leaf(value) for name, value in self.model.named_buffers()}
 
-    def construct(self, init: Any, state: Mapping[str, Leaf]) -> list[str]:
-        """A new ModelNew holding Model's parameters. Raises WrongForm where it has others."""
+    def construct(self, init: Any, state: Mapping[str, Leaf], training: bool = True) -> list[str]:
+        """A new ModelNew holding Model's parameters and in Model's mode. Raises WrongForm where it has others."""
         arguments = map_leaves(self.as_tensor, init)
+        self.torch.manual_seed(MODEL_SEED)
         made = self.module.ModelNew(**arguments) if isinstance(arguments, Mapping) else self.module.ModelNew(*arguments)
         if not isinstance(made, self.torch.nn.Module):
             raise WrongForm("ModelNew is no torch.nn.Module")
-        self.model = made.to(self.device)
+        self.model = made.to(self.device).train(training)
         own = self.model.state_dict()
-        strange = [name for name in own if name not in state or tuple(own[name].shape) != state[name].shape]
-        if strange:
-            raise WrongForm(
-                f"ModelNew has {', '.join(strange[:5])}, which Model lacks or holds in another shape; parameters are copied "
-                f"from Model by name and shape, so keep its names ({', '.join(list(state)[:8]) or 'it has none'})"
-            )
+        shapes = {name: leaf.shape for name, leaf in state.items()}
+        _refuse_strange({name: tuple(tensor.shape) for name, tensor in own.items()}, shapes)
         with self.torch.no_grad():
             for name, tensor in own.items():
                 tensor.copy_(self.as_tensor(state[name]))
         missing = [name for name in state if name not in own]
-        return [f"ModelNew lacks {', '.join(missing[:5])} of Model"] if missing else []
+        notes = [f"ModelNew lacks {', '.join(missing[:5])} of Model"] if missing else []
+        kept = {name: str(tensor.dtype).removeprefix("torch.") for name, tensor in own.items()}
+        return notes + [f"ModelNew holds {name} in {dtype}, Model in {state[name].dtype}" for name, dtype in kept.items()
+                        if dtype != state[name].dtype][:5]
 
 
 def load_solution(path: str, kind: Literal["native", "kernelbench"]) -> Solution:
@@ -256,6 +266,18 @@ def load_solution(path: str, kind: Literal["native", "kernelbench"]) -> Solution
     sys.modules["solution"] = module
     spec.loader.exec_module(module)
     return NativeSolution(module) if kind == "native" else KernelBenchSolution(module)
+
+
+def _refuse_strange(own: Mapping[str, tuple[int, ...]], model: Mapping[str, tuple[int, ...]]) -> None:
+    """Raises WrongForm naming the parameters that Model lacks or holds in another shape."""
+    unknown = [name for name in own if name not in model]
+    shaped = [f"{name} {own[name]} instead of {model[name]}" for name in own if name in model and own[name] != model[name]]
+    problems = ([f"which Model lacks: {', '.join(unknown[:5])}"] if unknown else []) + (
+        [f"in another shape: {', '.join(shaped[:5])}"] if shaped else [])
+    if problems:
+        raise WrongForm(
+            f"ModelNew has parameters or buffers {'; and '.join(problems)}. They are copied from Model by name and shape, so "
+            f"keep its names ({', '.join(list(model)[:8]) or 'it has none'})")
 
 
 def _first_difference(sent: Any, now: Any) -> tuple[int, ...] | None:

@@ -20,16 +20,14 @@ from benchmarks.h200.provenance import RESULTS, finished, provenance
 from evaluator.kernelbench_module import load_module, module_constants
 from evaluator.lint.cost import Cost, count_flops
 from evaluator.lint.reference import TorchReference
-from evaluator.lint.shipped import examine
-from evaluator.types import DeviceSpec, Tolerance
+from evaluator.lint.shipped import KERNELBENCH, examine
+from evaluator.types import DeviceSpec
 
 PART = "kernelbench"
 SEED = 11
 WARM_UP_CALLS, WARM_UP_SECONDS = 3, 0.03
 SAMPLES, BUDGET_SECONDS = (7, 30), 0.15
 FLUSH_BYTES = 256 << 20
-KB_TOLERANCE = Tolerance(rtol=1e-4, atol=1e-4)
-"""KernelBench's own for float32 (src/kernelbench/eval.py, get_tolerance_for_precision)."""
 LEVELS = (1, 2, 3)
 PRECISIONS = {"eager": (False, True), "tf32": (True, True), "strict_fp32": (False, False)}
 """Whether matrix products and cuDNN may use TF32; `eager` is what torch does by default."""
@@ -54,7 +52,7 @@ def measure(path: Path, device: DeviceSpec, nulls: bool) -> dict[str, Any]:
         torch.cuda.empty_cache()
         sizes = module_constants(path.read_text(encoding="utf-8"))
         try:
-            shipped = examine(reference, KB_TOLERANCE, sizes, full_size=True, device=device.name)
+            shipped = examine(reference, KERNELBENCH, sizes, full_size=True, device=device.name)
             row["shipped"] = shipped.model_dump(mode="json")
         except Exception as error:  # the times stay
             row["shipped_error"] = _reason(error)

@@ -33,7 +33,7 @@ extern "C" __global__ void row_softmax(const float* __restrict__ x, float* __res
   __shared__ float part[32];
   const float* row = x + (size_t)blockIdx.x * cols;
   float* out = y + (size_t)blockIdx.x * cols;
-  float most = -INFINITY;
+  float most = -3.4e38f;
   for (int i = threadIdx.x; i < cols; i += blockDim.x) most = fmaxf(most, row[i]);
   for (int d = 16; d; d /= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, d));
   if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = most;
@@ -132,6 +132,7 @@ def evaluations(task: TaskSpec, solution: Path, device: DeviceSpec, repeats: int
     walls, stage_seconds, statuses = [], [], []
     for _ in range(repeats):
         wall, result = evaluation(task, solution, device, stages)
+        print(task.name, stages, f"{wall:.2f} s", result.status.value, result.message[:200], result.stage_seconds, flush=True)
         walls.append(wall)
         stage_seconds.append(result.stage_seconds)
         statuses.append(result.status.value)

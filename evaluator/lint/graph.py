@@ -79,9 +79,10 @@ def record(call: Callable[[], Sequence[Any]]) -> tuple[list[Node], set[int], set
     return recorder.nodes, {storage(output) for output in outputs}, {id(output) for output in outputs}
 
 
-def dead_operators(nodes: Sequence[Node], outputs: set[int], kept: set[int]) -> list[int]:
-    """Positions of computing operators from which nothing reaches `outputs` (storages) or `kept` (the model's buffers)."""
-    live, dead = outputs | kept, []
+def dead_operators(nodes: Sequence[Node], outputs: set[int]) -> list[int]:
+    """Positions of computing operators from which nothing reaches `outputs` (storages)."""
+    live: set[int] = set(outputs)
+    dead = []
     for position in reversed(range(len(nodes))):
         if nodes[position].written & live:
             live = live | nodes[position].read

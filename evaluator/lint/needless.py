@@ -32,8 +32,7 @@ def needless(reference: TorchReference, budget_s: float) -> Needless:
     redrawn = [list(map_leaves(as_tensor, vary(given, name, SEED)).values()) for name in OTHERS]
     calls: list[Call] = [_call(reference, inputs) for inputs in (own, *redrawn)]
     nodes, storages, identities = graph.record(calls[0])
-    buffers = {graph.storage(value) for value in reference.model.buffers()}
-    dead = graph.dead_operators(nodes, storages, buffers)
+    dead = graph.dead_operators(nodes, storages)
     positions = [i for i in graph.replaceable(nodes, identities) if i not in dead]
     always, only_own, untried = _tried(positions, calls, budget_s)
     return Needless(
@@ -43,7 +42,7 @@ def needless(reference: TorchReference, budget_s: float) -> Needless:
 
 
 def _call(reference: TorchReference, inputs: Sequence[Any]) -> Call:
-    return lambda: reference.outputs([value.clone() if isinstance(value, torch.Tensor) else value for value in inputs])
+    return lambda: reference.outputs_and_buffers([v.clone() if isinstance(v, torch.Tensor) else v for v in inputs])
 
 
 def _tried(positions: Sequence[int], calls: Sequence[Call], budget_s: float) -> tuple[list[int], list[int], int]:

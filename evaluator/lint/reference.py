@@ -92,6 +92,12 @@ class TorchReference(Reference):
                 value.copy_(self._state[name])
             return [leaf.detach() for _, leaf in leaves(self.model(*inputs), "") if isinstance(leaf, self.torch.Tensor)]
 
+    def outputs_and_buffers(self, inputs: Sequence[Any]) -> list[Any]:
+        """The outputs, and what the call leaves in the model's buffers."""
+        outputs = self.outputs(inputs)
+        with self.torch.no_grad():
+            return outputs + [value.clone() for value in self.model.buffers()]
+
     @property
     def parameter_bytes(self) -> int:
         """Of the model."""

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from evaluator.kernelbench_module import SMALL, batch_constant
 from evaluator.lint.cost import Cost
 
 Sizes = dict[str, int]
-SMALL = 16
-"""Constants up to here are kernel sizes, strides, axes or counts of groups, and stay."""
 LEAST_BATCH = 4
 WORTH = 0.98
 """A step that leaves more than this share of the bytes and of the FLOPs is not taken."""
@@ -21,28 +20,24 @@ WORTH = 0.98
 def reduced(sizes: Mapping[str, int], cost: Callable[[Sizes], Cost | None], max_bytes: float, max_flops: float) -> Sizes:
     """The sizes, halved step by step until `cost` says that bytes and FLOPs fit; sizes that it refuses (None) are passed over.
 
-    The given sizes come back where nothing smaller runs.
+    Where the given sizes have no cost, only the batch is made small. They come back where nothing smaller runs.
     """
     current, refused = dict(sizes), set[str]()
     found = cost(current)
-    while found is None or found.bytes > max_bytes or found.flops > max_flops:
+    if found is None:
+        batch = batch_constant(sizes)
+        return {**current, batch: min(LEAST_BATCH, current[batch])} if batch else current
+    while found.bytes > max_bytes or found.flops > max_flops:
         step = next((s for s in _smaller(current, sizes) if next(iter(s)) not in refused), None)
         if step is None:
             return current
         tried = {**current, **step}
         now = cost(tried)
-        if found is not None and (now is None or _no_gain(now, found)):
+        if now is None or _no_gain(now, found):
             refused |= set(step)
             continue
         current, found = tried, now
     return current
-
-
-def batch_constant(sizes: Mapping[str, int]) -> str | None:
-    """The constant that most likely counts independent rows: one named for it, else the first large one."""
-    named = [name for name in sizes if "batch" in name.lower() or name in ("N", "B", "n", "b")]
-    batches = [name for name in named if "batch" in name.lower()] or named
-    return next(iter(batches), next((name for name, value in sizes.items() if value > SMALL), None))
 
 
 def _smaller(current: Sizes, sizes: Mapping[str, int]) -> Iterator[Sizes]:

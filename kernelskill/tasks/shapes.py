@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from evaluator.kernelbench_module import SMALL
+
 Sizes = dict[str, int]
-STRUCTURAL = 16
-"""Constants up to here are taken for kernel sizes, strides, axes, counts of heads or groups, and kept."""
 WORK_LIMIT = 1 << 17
 """Upper bound for the product of the shrunk constants: what the simulator checks in well under a second."""
 BATCH_LIMIT = 1 << 22
@@ -27,10 +27,10 @@ def propose_check_sizes(sizes: Sizes) -> tuple[Sizes, ...]:
 
     Primes (no tile divides them), the same with equal constants kept equal, one row (batch 1), tails (a multiple of 32
     plus one), odd multiples of what the structural constants divide, powers of two with the original's ratios, and the
-    original with a batch of one where that is small. Constants of at most STRUCTURAL keep their values. Without any
+    original with a batch of one where that is small. Constants of at most SMALL keep their values. Without any
     larger constant the task's own sizes are the only candidate.
     """
-    large = [name for name, value in sizes.items() if value > STRUCTURAL]
+    large = [name for name, value in sizes.items() if value > SMALL]
     if not large:
         return (dict(sizes),)
     unique = {tuple(c.items()): c for c in _candidates(sizes, large)}
@@ -83,6 +83,6 @@ def _common_divisor(value: int, sizes: Sizes) -> int:
     """Least common multiple of the structural constants that divide the value."""
     result = 1
     for small in sizes.values():
-        if 1 < small <= STRUCTURAL and value % small == 0:
+        if 1 < small <= SMALL and value % small == 0:
             result = math.lcm(result, small)
     return result if result <= _LARGEST_COMMON else 1

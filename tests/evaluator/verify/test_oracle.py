@@ -85,6 +85,7 @@ def test_reference_may_not_change_what_the_solution_gets(native):
     oracle = native(ROWS + "def reference(x):\n    x *= 2\n    return x\n")
     problem, expected, _ = expect(oracle)
     assert np.allclose(expected.values, 2 * problem.inputs["x"].values)
+    assert oracle.changes_inputs  # but the input is only where the output is: a solution need not write it
 
 
 @pytest.mark.parametrize(("text", "words"), [
