@@ -159,8 +159,9 @@ removed (a system-call filter, `evaluator/seccomp.py`); none of root's powers; l
 On a GPU the filter is installed once CUDA is initialised. `kernelskill doctor` says whether bubblewrap adds to it that the
 user's files cannot be read; the devices of the GPU are then bound into it one by one. The judge's memory cannot be read.
 
-What stays possible in the solution's own process: code that reaches the evaluator's timing code in that process and restores
-what it changed before the next check. Replaced functions are looked for after the import and after every call.
+What stays possible: the timing code runs in the solution's own process, where code can reach it and restore what it changed
+before the next look (after the import and after every call of the verification). Against that stands the judge's own clock
+(`evaluator/wall_clock.py`), which is coarse: a forged time of a call that takes less than about 0.3 ms goes unnoticed by it.
 """
 
 

@@ -7,10 +7,10 @@ replaced; it runs in the solution's own process, so the judge's clock (audit.py)
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 CORE_MODULES = ("time", "builtins", "os", "math", "numpy")
 CUPY_MODULES = ("cupy", "cupy.cuda", "cupy.cuda.runtime", "cupy.cuda.stream", "cupy.cuda.device", "cupy.cuda.memory")
@@ -21,15 +21,24 @@ CLASSES = (("cupy.cuda", "Event"), ("cupy.cuda", "Stream"), ("cupy.cuda", "Devic
 OURS = "evaluator."
 NAMED = 3
 
-Marks = dict[tuple[str, str], tuple[int, int]]
+
+class Mark(NamedTuple):
+    """One function or class, as it was."""
+
+    owner: str
+    space: Mapping[str, Any]
+    """The owner's names."""
+    name: str
+    value: Any
+    code: Any
+    """A Python function's body, which can be swapped in place; None for everything else."""
 
 
 class Integrity:
     """The functions that callers rely on, as they were; and the threads that ran."""
 
     def __init__(self) -> None:
-        self._owners = dict(_owners())
-        self._marks = _marks(self._owners)
+        self._marks = [mark for owner, thing in dict(_owners()).items() for mark in _marks(owner, vars(thing))]
         self._threads = set(sys._current_frames())
 
     def violations(self) -> list[str]:
@@ -37,8 +46,10 @@ class Integrity:
         return [*self._replaced(), *self._left_running()]
 
     def _replaced(self) -> Iterator[str]:
-        now = _marks(self._owners)
-        changed = [f"{owner}.{name}" for (owner, name), mark in self._marks.items() if now.get((owner, name)) != mark]
+        changed = [
+            f"{owner}.{name}" for owner, space, name, value, code in self._marks
+            if (code is not None and value.__code__ is not code) or space.get(name) is not value
+        ]
         if changed:
             more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
             yield f"the solution replaced {', '.join(sorted(changed)[:NAMED])}{more}: others' functions must stay as they are"
@@ -83,12 +94,7 @@ def _is_own_class(value: Any, module: str) -> bool:
     return isinstance(value, type) and value.__module__ == module
 
 
-def _marks(owners: dict[str, Any]) -> Marks:
-    return {(owner, name): mark for owner, thing in owners.items() for name, mark in _callables(vars(thing).items())}
-
-
-def _callables(items: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, tuple[int, int]]]:
-    """(name, identity and identity of the code) of functions and classes: their bodies can be swapped in place too."""
-    for name, value in list(items):
+def _marks(owner: str, space: Mapping[str, Any]) -> Iterator[Mark]:
+    for name, value in space.items():
         if callable(value) and not name.startswith("__pyx"):
-            yield name, (id(value), id(value.__code__) if isinstance(value, FunctionType) else 0)
+            yield Mark(owner, space, name, value, value.__code__ if isinstance(value, FunctionType) else None)

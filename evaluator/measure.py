@@ -18,6 +18,7 @@ from evaluator.profile_sim import full_problem
 from evaluator.runner import Ended, Runner
 from evaluator.types import BaselineName, BaselineTime, Request
 from evaluator.verify import Record, task_sizes
+from evaluator.wall_clock import check_reported
 
 
 @dataclass
@@ -86,6 +87,7 @@ def measure(session: Session, processes: Processes, record: Record) -> tuple[dic
     processes.close_reference()
     estimate = session.alone(solution, record.precision)
     record.checks["timed_calls_checked"] = session.checked
+    check_reported(solution, estimate.time_us)
     graph, missing = session.replayed(solution, estimate.time_us)
     facts = task_sizes(session.problem, prepared["outputs"])
     fields = {"time": estimate, "graph_time": graph, "graph_unavailable": missing, "task_facts": facts}

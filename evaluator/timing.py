@@ -109,12 +109,17 @@ class TimedCalls:
         self._graph: tuple[Callable[[], Any], Any] | None = None
 
     def handle(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """The reply to one step: `prepare`, `sample`, `outputs` or `graph`. Raises what the solution raises."""
+        """The reply to one step: `prepare`, `sample`, `repeat`, `outputs` or `graph`. Raises what the solution raises."""
         step = message["step"]
         if step == "prepare":
             return self._prepare(message["data"], int(message["sets"]), frozenset(message["scaled"]))
         if step == "sample":
             return {"us": self._sample(int(message["set"]), int(message["shift"]), float(message["scale"]), message["graph"])}
+        if step == "repeat":
+            for _ in range(int(message["calls"])):
+                self._result = self.solution.invoke()
+            self.arrays.synchronize()
+            return {}
         if step == "outputs":
             return self._outputs(int(message["seed"]), int(message["count"]))
         if step == "graph":
