@@ -127,7 +127,8 @@ def writer_of(run: Run, waiting: Waiting | None = None) -> CodeWriter:
     kind, _, recorded = name.partition(":")
     if kind == "replay":
         past = Run.open(Path(recorded))
-        return ReplayWriter(past.source(past.graph.start) if past.graph.start else "", list(recorded_steps(past)))
+        repairs = {past.source(a.parent): past.source(a.child) for a in past.graph.attempts if a.repair and a.child}
+        return ReplayWriter(past.source(past.graph.start) if past.graph.start else "", list(recorded_steps(past)), repairs)
     if name == "litellm" and run.config.model is not None:
         from kernelskill.writers.litellm import LitellmWriter
 
@@ -138,13 +139,13 @@ def writer_of(run: Run, waiting: Waiting | None = None) -> CodeWriter:
 
 def recorded_steps(run: Run) -> Iterator[Step]:
     """What a run's writer could do and did at each decision, in order."""
-    attempts = {attempt.round: attempt for attempt in run.graph.attempts}
     for round_, node, decision in run.decisions:
-        made = attempts.get(round_)
+        made = next(iter(run.graph.of_round(round_)), None)
         able = frozenset(name.removeprefix("applicable.") for name, fact in decision.facts.items()
                          if name.startswith("applicable.") and fact.value is True)
-        yield Step(run.source(node), able, made.method if made else None,
-                   run.source(made.child) if made and made.child else None, made.message if made else "")
+        asked = decision.chosen if made is None or made.asked else made.method
+        yield Step(run.source(node), able, asked, run.source(made.child) if made and made.child else None,
+                   made.message if made else "")
 
 
 def task_name(task_path: Path) -> str:
@@ -173,10 +174,16 @@ def create_run(task_path: Path, options: Options, folder: Path) -> Run:
         baselines=chosen_baselines(options.baselines or "all", task, mode) if mode == "cuda" or options.baselines else (),
         model=model, off_method=options.off_method, policy=options.policy,
         policy_seed=options.policy_seed, long_term=options.long_term, short_term=options.short_term,
-        seeds=options.seeds if options.writer in FREE else 0, repairs=options.repairs if options.writer in FREE else 0,
+        seeds=options.seeds if options.writer in FREE else 0, repairs=repairs_of(options),
         experience=known_before(options.experience, device, mode, family),
     )
     return Run.create(folder, config, files)
+
+
+def repairs_of(options: Options) -> int:
+    """Repairs at most: as many as the recorded run had for a replay, none for a writer that cannot mend."""
+    kind, _, recorded = options.writer.partition(":")
+    return Run.open(Path(recorded)).config.repairs if kind == "replay" else options.repairs if kind in FREE else 0
 
 
 def chosen_baselines(names: str, task: Task, mode: Mode) -> tuple[BaselineName, ...]:

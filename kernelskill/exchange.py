@@ -25,7 +25,7 @@ class Standing:
     started: bool
     """The first solution was judged just now."""
     judged: tuple[Attempt, ...]
-    """The attempts that were judged just now."""
+    """The first solutions and the attempts that were judged just now."""
 
 
 def go_on(folder: Path, observer: Observer, waiting: Waiting | None = None) -> Standing:
@@ -35,7 +35,7 @@ def go_on(folder: Path, observer: Observer, waiting: Waiting | None = None) -> S
     """
     with held(folder):
         run = assembly.open_run(folder)
-        had_start, had = bool(run.graph.start), len(run.graph.attempts)
+        had_start, seeds, had = bool(run.graph.start), len(run.seeds), len(run.graph.attempts)
         observer.opened(run)
         try:
             with assembly.assembled(run, observer, waiting) as loop:
@@ -44,7 +44,8 @@ def go_on(folder: Path, observer: Observer, waiting: Waiting | None = None) -> S
         except AwaitingAnswer as pause:
             awaited = pause
         assembly.learn(run)
-    return Standing(run, awaited, bool(run.graph.start) and not had_start, tuple(run.graph.attempts[had:]))
+    judged = (*run.seeds[seeds:], *run.graph.attempts[had:])
+    return Standing(run, awaited, bool(run.graph.start) and not had_start, judged)
 
 
 def open_request(run: Run) -> Entry | None:
@@ -67,7 +68,7 @@ def hand_in(folder: Path, data: bytes, name: Path, request: str = "") -> Entry:
     if request and request != entry.posted.id:
         raise RunError(f"request {request} is not open; the run waits for an answer to {entry.posted.id}",
                        location=Location(folder), hint=f"read {entry.folder / 'request.md'}")
-    if (digest := solution_digest(text)) in run.graph:
+    if (digest := solution_digest(text)) in run.graph or any(digest == seed.child for seed in run.seeds):
         raise RunError(f"this is solution {digest[:8]}, which the run has judged before", location=Location(name),
                        hint=f"request {entry.posted.id} wants another one: {entry.folder / 'request.md'}")
     put_answer(entry.folder, text)

@@ -72,8 +72,9 @@ class Optimizer:
         """What the writer is asked; made from the run's record alone, so it can be made again later."""
         planner = Planner(self.task, self.cards, self.run.config.device, self.run.config.mode)
         history = history_lines(self.run.graph, step.node, step.round) if self.run.config.short_term else ()
-        return planner.request(step.method, step.decision, self.run.source(step.node), history,
-                               self.run.graph.evaluation(step.node))
+        request = planner.request(step.method, step.decision, self.run.source(step.node), history,
+                                  self.run.graph.evaluation(step.node))
+        return request.model_copy(update={"round": step.round})
 
     @staticmethod
     def _draft(step: Step) -> Attempt:

@@ -5,6 +5,7 @@ A repair is an edge of the attempt graph like any other: from the solution that 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -31,7 +32,8 @@ def repair_request(request: Request, failed: Diagnosis, source: str, path: Path)
     `path` is where the failed module lies: it says nothing to a writer, and is not told.
     """
     def told(text: str) -> str:
-        return text.replace(str(path.resolve()), "solution.py").replace(str(path), "solution.py")
+        text = text.replace(str(path.resolve()), "solution.py").replace(str(path), "solution.py")
+        return re.sub(rf"[^\s:]*{re.escape(path.name)}", "solution.py", text)  # where the run lay when it was reviewed
 
     failure = Failure(kind=failed.kind, summary=told(failed.summary), evidence=tuple(map(told, failed.evidence)),
                       log=told(failed.log))

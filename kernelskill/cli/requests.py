@@ -23,10 +23,19 @@ from kernelskill.cli.allow import ALLOW_LIBRARY_HELP, split_names
               help="Folder with more rules, for new runs.")
 @click.option("--timeout", default=300.0, show_default=True, type=click.FloatRange(1), help="Seconds an evaluation may take.")
 @click.option("--allow-library", multiple=True, metavar="OPS", help=ALLOW_LIBRARY_HELP)
+@click.option("--allow", multiple=True, metavar="CLASS", help="Permit a lower precision: tf32, fp16 or bf16. May be repeated.")
+@click.option("--baselines", default="", metavar="NAMES", help="On a GPU: what the best is compared with.  [default: all]")
+@click.option("--seeds", default=1, show_default=True, type=click.IntRange(1, 20), help="First solutions of a task.")
+@click.option("--repairs", default=2, show_default=True, type=click.IntRange(0, 20), help="Repairs of a failed attempt.")
+@click.option("--off-method", default="reject", show_default=True, type=click.Choice(["reject", "relabel"]),
+              help="Right and faster code that is another method's: refuse it, or keep it as that method's attempt.")
+@click.option("--no-long-term", is_flag=True, help="Ablation: no rules and no cards.")
+@click.option("--no-short-term", is_flag=True, help="Ablation: neither rules nor writer know what was tried.")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="Runs that go on at once.")
 @click.option("--json", "as_json", is_flag=True, help="The index as JSON.")
 @click.pass_context
-def command(ctx: click.Context, /, folder: Path, tasks: tuple[Path, ...], jobs: int, as_json: bool, **options: Any) -> None:
+def command(ctx: click.Context, /, folder: Path, tasks: tuple[Path, ...], jobs: int, as_json: bool, timeout: float,
+            allow_library: tuple[str, ...], no_long_term: bool, no_short_term: bool, **options: Any) -> None:
     """List the open requests of all runs in DIR, one folder each in DIR/open/; index: DIR/index.json.
 
     With TASKs: start a run for each that has none in DIR yet, with the handoff writer, up to its first request. Answers go to
@@ -40,10 +49,9 @@ def command(ctx: click.Context, /, folder: Path, tasks: tuple[Path, ...], jobs: 
     if tasks:
         (folder / RUNS).mkdir(parents=True, exist_ok=True)
         batch = Batch(folder)
-        chosen = assembly.Options(
-            rounds=options["rounds"], device=options["device"], arch=options["arch"], card=options["card"], writer="handoff",
-            rules=options["rules"], timeout_s=options["timeout"], allow_library=split_names(options["allow_library"]))
-        unusable = batch.create(tasks, chosen)
+        unusable = batch.create(tasks, assembly.Options(
+            writer="handoff", timeout_s=timeout, allow_library=split_names(allow_library), long_term=not no_long_term,
+            short_term=not no_short_term, **options))
         for task, why in unusable.items():
             click.echo(f"not started: {task}: {why}", err=True)
         print_turns(batch.advance(batch.ready(), jobs))

@@ -78,7 +78,7 @@ class AttemptGraph:
 
     def from_here(self, digest: str) -> list[Attempt]:
         """Attempts made from this very solution, in order; a repair that went well stands for what it mended."""
-        return [_verdict(self.of_round(a.round)) for a in self.attempts if a.parent == digest and not a.repair]
+        return [verdict(self.of_round(a.round)) for a in self.attempts if a.parent == digest and not a.repair]
 
     def path(self, digest: str) -> list[Attempt]:
         """The attempts that lead from the start to this solution, each of which passed; repairs stand for what they mended."""
@@ -111,6 +111,6 @@ class AttemptGraph:
         return (n for n in self._graph if self.evaluation(n).status is Status.PASSED)
 
 
-def _verdict(attempts: list[Attempt]) -> Attempt:
+def verdict(attempts: list[Attempt]) -> Attempt:
     """Of an attempt and its repairs the one that says what came of the method: a good one, else the first failure."""
     return attempts[-1] if attempts[-1].diagnosis is None else attempts[0]

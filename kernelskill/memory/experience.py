@@ -1,6 +1,6 @@
 """Experience: what methods brought in earlier runs, as facts of later ones.
 
-An outcome is one attempt of a past run; outcomes are counted per (method, bottleneck, device, mode, family). A run takes a
+An outcome is one round of a past run; outcomes are counted per (method, bottleneck, device, mode, family). A run takes a
 snapshot of the counts when it starts and keeps it in `run.json`, so that its decisions never change afterwards. The facts
 break ties and scale the gain that a rule expects (`kernelskill.policy.gain`); they choose nothing by themselves.
 """
@@ -22,12 +22,11 @@ UNCOUNTED = frozenset({"duplicate", "not_written"})
 
 
 class Outcome(Frozen):
-    """What one attempt of one run brought."""
+    """What one round of one run brought."""
 
     run: str
     """Identity of the run: the same wherever its folder is copied to."""
-    ordinal: int
-    """The attempt's place in the run, from 0."""
+    round: int
     method: str
     bottlenecks: tuple[str, ...]
     """What the parent was limited by, as the rules derived it, e.g. `dram`; `none` alone where they derived nothing."""

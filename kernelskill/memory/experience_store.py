@@ -1,4 +1,4 @@
-"""The store of experience: one SQLite file, safe for several runs at once, that takes each attempt of a run once."""
+"""The store of experience: one SQLite file, safe for several runs at once, that takes each round of a run once."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from pydantic import ValidationError
 
 from evaluator.types import Frozen, Mode
 from kernelskill.errors import ExperienceError, Location
+from kernelskill.memory.attempts import verdict
 from kernelskill.memory.experience import BOTTLENECK, UNCOUNTED, Outcome, Snapshot, rows_of
 from kernelskill.memory.run import Run
 from kernelskill.memory.store import digest_of
+from kernelskill.model import Decision
 from kernelskill.paths import user_experience
 
 VERSION = 1
@@ -24,8 +26,8 @@ WAIT_S = 30.0
 """How long a writer waits for another one; a transaction lasts milliseconds."""
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS outcome (
-    run TEXT NOT NULL, ordinal INTEGER NOT NULL, method TEXT NOT NULL, bottlenecks TEXT NOT NULL, device TEXT NOT NULL,
-    mode TEXT NOT NULL, family TEXT NOT NULL, success INTEGER NOT NULL, gain REAL, PRIMARY KEY (run, ordinal)
+    run TEXT NOT NULL, round INTEGER NOT NULL, method TEXT NOT NULL, bottlenecks TEXT NOT NULL, device TEXT NOT NULL,
+    mode TEXT NOT NULL, family TEXT NOT NULL, success INTEGER NOT NULL, gain REAL, PRIMARY KEY (run, round)
 ) WITHOUT ROWID
 """
 COLUMNS = tuple(Outcome.model_fields)
@@ -61,7 +63,7 @@ class ExperienceStore:
             return []
         where, values = _where(equal)
         with self._connection() as db:
-            found = db.execute(f"SELECT {', '.join(COLUMNS)} FROM outcome{where} ORDER BY run, ordinal", values).fetchall()
+            found = db.execute(f"SELECT {', '.join(COLUMNS)} FROM outcome{where} ORDER BY run, round", values).fetchall()
         return [self._outcome(row) for row in found]
 
     def forget(self, **equal: str) -> int:
@@ -135,20 +137,22 @@ def store_named(name: str) -> ExperienceStore:
 
 
 def outcomes_of(run: Run) -> list[Outcome]:
-    """What a run's attempts brought, in order; attempts that say nothing of their method are left out."""
-    decisions = {round_: decision for round_, _, decision in run.decisions}
-    name, found = run_identity(run), []
-    for ordinal, attempt in enumerate(run.graph.attempts):
-        decision = decisions.get(attempt.round)
-        if decision is None or attempt.outcome in UNCOUNTED:
-            continue
-        limits = tuple(sorted(fact.removeprefix(BOTTLENECK) for fact in decision.derived if fact.startswith(BOTTLENECK)))
-        family = decision.facts.get("task_family")
-        found.append(Outcome(
-            run=name, ordinal=ordinal, method=attempt.method.method, bottlenecks=limits or ("none",),
-            device=run.config.device.name, mode=run.config.mode, family=str(family.value) if family else "",
-            success=attempt.outcome == "improved", gain=attempt.gain))
-    return found
+    """What a run's rounds brought, in order; those that say nothing of their method are left out, and runs without rules."""
+    name = run_identity(run)
+    return [outcome for round_, _, decision in run.decisions if (outcome := _outcome(run, name, round_, decision))]
+
+
+def _outcome(run: Run, name: str, round_: int, decision: Decision) -> Outcome | None:
+    """A round's outcome: a repair that went well stands for what it mended."""
+    attempts = run.graph.of_round(round_)
+    attempt = verdict(attempts) if attempts and run.config.long_term else None
+    if attempt is None or attempt.outcome in UNCOUNTED:
+        return None
+    limits = tuple(sorted(fact.removeprefix(BOTTLENECK) for fact in decision.derived if fact.startswith(BOTTLENECK)))
+    family = decision.facts.get("task_family")
+    return Outcome(run=name, round=round_, method=attempt.method.method, bottlenecks=limits or ("none",),
+                   device=run.config.device.name, mode=run.config.mode, family=str(family.value) if family else "",
+                   success=attempt.outcome == "improved", gain=attempt.gain)
 
 
 def run_identity(run: Run) -> str:

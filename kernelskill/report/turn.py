@@ -7,6 +7,7 @@ from typing import Any
 
 from evaluator.types import Evaluation, Status
 from kernelskill.agents.diagnoser import diagnose
+from kernelskill.agents.generator import SEED
 from kernelskill.exchange import Standing, open_request
 from kernelskill.memory.run import Run
 from kernelskill.model import Attempt
@@ -19,8 +20,10 @@ from kernelskill.writers.requestbox import Entry
 def turn_of(standing: Standing) -> dict[str, Any]:
     """A turn as JSON: where the run stands, and `verdicts` on what was judged in this turn, oldest first."""
     run = standing.run
-    verdicts = [_start(run)] if standing.started else []
-    return {**standing_of(run), "verdicts": verdicts + [_verdict(attempt) for attempt in standing.judged]}
+    judged = [_verdict(attempt) for attempt in standing.judged]
+    seeds = [verdict for verdict in judged if verdict["role"] == "generator"]
+    start = [_start(run)] if standing.started and not seeds else []
+    return {**standing_of(run), "verdicts": start + judged}
 
 
 def standing_of(run: Run) -> dict[str, Any]:
@@ -43,13 +46,15 @@ def request_row(entry: Entry) -> dict[str, Any]:
 def _start(run: Run) -> dict[str, Any]:
     evaluation = run.graph.evaluation(run.graph.start)
     passed = evaluation.status is Status.PASSED
-    return {"round": 0, "method": None, "outcome": "started" if passed else "failed",
+    return {"role": "start", "round": 0, "method": None, "repair": 0, "outcome": "started" if passed else "failed",
             "message": "" if passed else diagnose(evaluation), "gain": None, **_evidence(evaluation)}
 
 
 def _verdict(attempt: Attempt) -> dict[str, Any]:
-    return {"round": attempt.round, "method": str(attempt.method), "outcome": attempt.outcome, "message": attempt.message,
-            "gain": attempt.gain, **_evidence(attempt.evaluation)}
+    role = "generator" if attempt.method.method == SEED else "repairer" if attempt.repair else "optimizer"
+    outcome = "started" if role == "generator" and attempt.outcome == "improved" else attempt.outcome
+    return {"role": role, "round": attempt.round, "method": str(attempt.method), "repair": attempt.repair, "outcome": outcome,
+            "message": attempt.message, "gain": attempt.gain, **_evidence(attempt.evaluation)}
 
 
 def _evidence(evaluation: Evaluation | None) -> dict[str, Any]:
@@ -62,10 +67,19 @@ def _evidence(evaluation: Evaluation | None) -> dict[str, Any]:
             "findings": [finding.model_dump(mode="json", exclude_none=True) for finding in findings]}
 
 
+def _what(verdict: dict[str, Any]) -> str:
+    repair = f", repair {verdict['repair']}" if verdict["repair"] else ""
+    if verdict["role"] == "start":
+        return "start"
+    if verdict["method"] == SEED:
+        return f"first solution {verdict['round']}{repair}"
+    return f"round {verdict['round']} {verdict['method']}{repair}"
+
+
 def turn_lines(turn: dict[str, Any]) -> Iterator[str]:
     """The turn for people, without markup."""
     for verdict in turn["verdicts"]:
-        what = f"round {verdict['round']} {verdict['method']}" if verdict["method"] else "start"
+        what = _what(verdict)
         time = f"  {time_text(verdict['time_us'])}" if verdict["time_us"] else ""
         gain = f"  {ratio_text(verdict['gain'])} on its parent" if verdict["gain"] else ""
         yield f"{what}: {verdict['outcome']}{time}{gain}"

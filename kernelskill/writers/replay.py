@@ -5,7 +5,7 @@ Where the new run comes to a solution that the recorded one did not decide at, i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from kernelskill.errors import WriterError
@@ -23,7 +23,7 @@ class Step:
     applicable: frozenset[str]
     """What the recorded writer could apply to it."""
     method: MethodApplication | None = None
-    """What was applied, with its parameters; None where the run stopped."""
+    """What was asked for, with its parameters; None where the run stopped."""
     answer: str | None = None
     """The module; None where the writer produced none."""
     message: str = ""
@@ -31,13 +31,14 @@ class Step:
 
 
 class ReplayWriter(FreeWriter):
-    """The n-th decision at a solution is answered as the n-th one was."""
+    """The n-th decision at a solution is answered as the n-th one was, a repair as the same module was mended before."""
 
     name = "replay"
 
-    def __init__(self, start: str, steps: Sequence[Step]) -> None:
+    def __init__(self, start: str, steps: Sequence[Step], repairs: Mapping[str, str]) -> None:
+        """`repairs`: failed module -> what the recorded writer made of it."""
         super().__init__(())
-        self._start, self._steps = start, tuple(steps)
+        self._start, self._steps, self._repairs = start, tuple(steps), dict(repairs)
 
     def start(self, task: Task) -> str:
         """The recorded starting solution. Raises WriterError where the run has none."""
@@ -56,11 +57,15 @@ class ReplayWriter(FreeWriter):
                 for method in sorted(step.applicable)}
 
     def write(self, task: Task, request: Request) -> str:
-        """The recorded module. Raises WriterError where the recorded run applied something else, or produced nothing."""
+        """The recorded module. Raises WriterError where the recorded run asked for something else, or nothing came."""
+        if request.role == "repairer":
+            if request.source not in self._repairs:
+                raise WriterError("the recorded run did not mend this module")
+            return self._repairs[request.source]
         step = self._at(request.source, len(request.history))
         if step is None or step.method != request.method:
-            applied = f"applied {step.method}" if step and step.method else "stopped" if step else "was never"
-            raise WriterError(f"the recorded run {applied} here, so there is no module for {request.method}",
+            asked = f"asked for {step.method}" if step and step.method else "stopped" if step else "was never"
+            raise WriterError(f"the recorded run {asked} here, so there is no module for {request.method}",
                               hint="a replay follows the recorded run only under the same rules, device and budget")
         if step.answer is None:
             raise WriterError(step.message or "the recorded writer produced no module")

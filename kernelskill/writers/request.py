@@ -102,6 +102,8 @@ class Request(Frozen):
 
     version: Literal[1] = 1
     role: Role = "optimizer"
+    round: int = 0
+    """The run's round; 0 for a first solution."""
     method: MethodApplication | None = None
     """None: a first solution is wanted, or (without long-term memory) the writer chooses."""
     source: str

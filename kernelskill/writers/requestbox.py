@@ -7,6 +7,7 @@ that `answer` puts there. Nothing in it depends on where it lies.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
@@ -21,6 +22,7 @@ from pydantic import ValidationError
 
 from evaluator.types import Frozen
 from kernelskill.errors import AnswerError, Location, RunError
+from kernelskill.writers.reply import Reply, read_reply
 from kernelskill.writers.request import MAX_SOURCE, Request, render
 
 REQUESTS = "requests"
@@ -63,7 +65,10 @@ class Entry:
 
 
 def checked(data: bytes, path: Path) -> str:
-    """The bytes of a solution as text. Raises AnswerError naming `path`; whether the code is right is the reviewer's to say."""
+    """The bytes of a solution as text; of a reply in prose with a block of code, the code.
+
+    Raises AnswerError naming `path`. Whether the code is right is the reviewer's to say.
+    """
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -74,17 +79,31 @@ def checked(data: bytes, path: Path) -> str:
     if len(text) > MAX_SOURCE:
         raise AnswerError(f"the file has {len(text)} characters; a solution has at most {MAX_SOURCE}", location=Location(path),
                           hint="leave out what the module does not need")
-    return text
+    return text if _is_module(text) else _from_prose(text)
+
+
+def _is_module(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+def _from_prose(text: str) -> str:
+    """The module in a chat reply that was saved as it came; what holds none stays as it is."""
+    found = read_reply(text)
+    return found.code if isinstance(found, Reply) else text
 
 
 def key_of(request: Request) -> str:
     """What makes a request the same one when a run is taken up again.
 
-    Wording and evidence do not count: a newer version of the program may render them differently while an answer is awaited.
+    Wording, evidence and diagnosis do not count: a newer version of the program may put them differently while an answer is
+    awaited.
     """
     method = request.method.model_dump() if request.method else None
-    failure = [request.failure.kind, request.failure.summary] if request.failure else None
-    parts = [request.role, method, request.source, request.parent_source, request.seed, len(request.history), failure]
+    parts = [request.role, request.round, request.seed, method, request.source, request.parent_source]
     return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=10).hexdigest()
 
 

@@ -55,10 +55,21 @@ def template_answer(folder):
     return TemplateWriter().write(assembly.run_task(run, TemplateWriter()), request), request
 
 
+async def mistakes(agent, folder):
+    """What the caller can mend is told, and the server goes on."""
+    assert "no run.json" in await agent.refused("next_request", run=str(folder))
+    assert "no such file or folder" in await agent.refused("start_run", task=str(folder / "gone"))
+    assert "no method 'tilling'" in await agent.refused("list_methods", method="tilling")
+    assert "vectorized_access" in (await agent.ask("list_methods"))["methods"]
+    card = await agent.ask("list_methods", method="vectorized_access")
+    assert card["id"] == "vectorized_access" and "cuda after" in card["text"]
+
+
 def test_a_whole_run(tmp_path):
     folder = tmp_path / "run"
 
     async def talk(agent):
+        await mistakes(agent, tmp_path)
         turn = await agent.ask("start_run", task=str(ROOT / "examples" / "row_sum"), out=str(folder), rounds=2, device="sim")
         assert turn["state"] == "waiting" and turn["verdicts"][0]["status"] == "PASSED"
         asked = await agent.ask("next_request", run=str(folder))
@@ -85,19 +96,6 @@ def test_a_whole_run(tmp_path):
 
     converse(talk)
     assert Run.open(folder).graph.attempts[0].outcome == "failed"
-
-
-def test_mistakes_are_told_and_the_server_goes_on(tmp_path):
-    async def talk(agent):
-        assert "no run.json" in await agent.refused("next_request", run=str(tmp_path))
-        assert "no such file or folder" in await agent.refused("start_run", task=str(tmp_path / "gone"))
-        assert "no method 'tilling'" in await agent.refused("list_methods", method="tilling")
-        methods = (await agent.ask("list_methods"))["methods"]
-        assert "vectorized_access" in methods
-        card = await agent.ask("list_methods", method="vectorized_access")
-        assert card["id"] == "vectorized_access" and "cuda after" in card["text"]
-
-    converse(talk)
 
 
 def test_without_the_sdk_the_command_says_how_to_install_it():

@@ -12,8 +12,8 @@ from kernelskill.vocabulary import lookup
 CARD = {"device": "card", "mode": "sim", "family": "matmul"}
 
 
-def outcome(ordinal, method="tiling", gain=None, run="r", bottlenecks=("dram", "l2"), **key):
-    return Outcome(run=run, ordinal=ordinal, method=method, bottlenecks=bottlenecks, success=gain is not None and gain > 1.02,
+def outcome(round_, method="tiling", gain=None, run="r", bottlenecks=("dram", "l2"), **key):
+    return Outcome(run=run, round=round_, method=method, bottlenecks=bottlenecks, success=gain is not None and gain > 1.02,
                    gain=gain, **{**CARD, **key})
 
 
@@ -69,8 +69,8 @@ def test_forget_by_method_or_all(store):
 
 def test_many_writers_at_once_lose_nothing(store):
     def add(run):
-        for ordinal in range(20):
-            store.add([outcome(ordinal, run=str(run))])
+        for round_ in range(20):
+            store.add([outcome(round_, run=str(run))])
 
     threads = [threading.Thread(target=add, args=(run,)) for run in range(6)]
     for thread in threads:
@@ -124,7 +124,7 @@ def test_export_and_import(store, tmp_path):
 
 @pytest.mark.parametrize(("text", "message"), [
     ("{", "no exported experience"), ("[1]", "no exported experience"), ('{"version": 2, "outcomes": []}', "format 2"),
-    (json.dumps({"version": 1, "outcomes": [{"run": "r"}]}), r"outcomes\.0\.ordinal: Field required"),
+    (json.dumps({"version": 1, "outcomes": [{"run": "r"}]}), r"outcomes\.0\.round: Field required"),
 ])
 def test_a_file_that_is_no_export_is_refused(tmp_path, text, message):
     file = tmp_path / "in.json"

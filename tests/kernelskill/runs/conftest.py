@@ -69,7 +69,10 @@ class Session:
     def right(self):
         """What the template writer answers to the open request."""
         task = assembly.run_task(self.run, TemplateWriter())
-        return TemplateWriter().write(task, self.entry.posted.request)
+        asked = self.entry.posted.request
+        if asked.role == "repairer":  # it mends nothing, it writes anew
+            asked = asked.model_copy(update={"role": "optimizer", "source": asked.parent_source})
+        return TemplateWriter().write(task, asked)
 
     def answer(self, text=None):
         (self.entry.folder / ANSWER).write_text(self.right() if text is None else text)

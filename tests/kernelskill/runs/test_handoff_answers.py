@@ -170,7 +170,7 @@ def test_the_same_request_is_found_again_whatever_its_wording(session, tmp_path)
     first = box.post(request)
     assert box.post(request.model_copy(update={"because": ("said otherwise",), "history": ("a: failed, 2x",)})) == first
     others = [request.model_copy(update=change) for change in (
-        {"source": "x = 2\n"}, {"history": ()}, {"seed": 1}, {"method": MethodApplication(method="b")},
+        {"source": "x = 2\n"}, {"round": 2}, {"seed": 1}, {"method": MethodApplication(method="b")},
         {"failure": Failure(kind="numerical", summary="wrong"), "role": "repairer"})]
     assert [box.post(other).posted.id for other in others] == ["002", "003", "004", "005", "006"]
 

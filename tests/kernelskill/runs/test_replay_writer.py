@@ -20,9 +20,9 @@ def recorded(session):
     return session.play()
 
 
-def replayed(recorded, folder, **options):
+def replayed(recorded, folder, rounds=2):
     again = Session(folder)
-    chosen = assembly.Options(rounds=2, device="sim", writer=f"replay:{recorded.folder}", **options)
+    chosen = assembly.Options(rounds=rounds, device="sim", writer=f"replay:{recorded.folder}")
     assembly.create_run(TASK, chosen, again.folder)
     assert again.go_on().awaited is None
     return again
@@ -66,3 +66,19 @@ def test_without_kept_requests_the_prompt_is_rendered_from_the_record(recorded, 
 def test_a_round_in_which_nobody_was_asked_is_told(recorded):
     with pytest.raises(RunError, match=r"nobody was asked in round 3: the run stopped \(budget_exhausted\)"):
         prompt_of(recorded.folder, 3)
+
+
+def test_repairs_are_replayed_and_their_prompts_shown(session, tmp_path):
+    session.start(rounds=1)
+    session.answer("def run(x: return\n")
+    session.go_on()
+    assert session.entry.posted.request.role == "repairer"
+    session.play()
+    made = session.run.graph.attempts
+    assert [(a.round, a.repair, a.outcome) for a in made] == [(1, 0, "failed"), (1, 1, "improved")]
+    again = replayed(session, tmp_path / "again", rounds=1)
+    assert attempts(again) == attempts(session)
+    assert prompt_of(session.folder, 1, repair=1) == prompt_of(again.folder, 1, repair=1)
+    assert "solution.py:1: '(' was never closed" in prompt_of(session.folder, 1, repair=1)
+    with pytest.raises(RunError, match="nothing was asked for a repair 2"):
+        prompt_of(session.folder, 1, repair=2)
