@@ -51,6 +51,7 @@ WORK_LIMIT = {"sim": 1 << 14, "cuda": 1 << 22}
 """Largest product of the sizes of a drawn example."""
 ONE_CALL: tuple[Property, ...] = ("runs", "agreement", "written", "inputs", "bounds", "synchronisation")
 MARGIN_SECONDS = 2.0
+NOTE_CHARACTERS = 160
 
 
 class Refused(Exception):
@@ -226,7 +227,7 @@ class _Check:
             left_out = f"{search.left_out} larger examples left out: they take too long here" if search.left_out else ""
             note = search.spent or left_out or ("" if search.judged else "no example got as far")
             return Verdict(property=name, title=title, outcome=outcome, examples=search.judged, note=note)
-        note = "" if experiment.counts else f"neither the task nor the solution promises it; {fault.violation.message}"
+        note = "" if experiment.counts else f"nobody promised it: {fault.violation.message}"[:NOTE_CHARACTERS]
         return Verdict(property=name, title=title, outcome="violated" if experiment.counts else "not_promised",
                        examples=search.judged, note=note, counterexample=counterexample(fault, lab, title))
 

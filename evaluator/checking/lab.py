@@ -150,7 +150,7 @@ class Lab:
         except Ended as ended:
             self._lost(runner, ended)
             return Answer(failure=ended.failure)
-        return self._answer(reply, posed.expected)
+        return self._answer(reply, posed.expected, layout == "contiguous")
 
     def renew(self) -> None:
         """The next call meets a process that has called nothing yet. Raises Spent without one."""
@@ -191,11 +191,11 @@ class Lab:
         self._runners.pop(0).close()
         self._loaded = False
 
-    def _answer(self, reply: Mapping[str, Any], expected: Any) -> Answer:
+    def _answer(self, reply: Mapping[str, Any], expected: Any, plain: bool) -> Answer:
         findings = [Finding.model_validate(finding) for finding in reply["findings"]]
         for finding in findings:
             known = any((f.kind, f.kernel, f.line) == (finding.kind, finding.kernel, finding.line) for f in self.warnings)
-            if finding.severity == "warning" and not known:
+            if finding.severity == "warning" and not known and plain:
                 self.warnings.append(finding)
         error = next((finding for finding in findings if finding.severity == "error"), None)
         if error is None and reply.get("bands"):

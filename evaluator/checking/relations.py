@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from evaluator.checking.lab import Lab
-from evaluator.checking.relation_kinds import Array, Outputs, Relation, candidates
+from evaluator.checking.relation_kinds import PERMUTED_COLUMNS, Array, Changed, Outputs, Relation, candidates
 from evaluator.checking.types import Example
 from evaluator.oracle import Problem, TaskFault
 from evaluator.trees import Leaf, leaves, round_to
@@ -34,8 +34,15 @@ def relations_of(lab: Lab, examples: Sequence[Example], resize: bool) -> list[Re
     found = []
     for inputs in _targets(posed[0][1].inputs):
         for group in candidates(inputs, len(inputs) == 1, resize):
-            found += [relation for relation in group if _holds(lab, relation, posed)][:1]
+            if not _same_twice(group[0], posed[0][1]):
+                found += [relation for relation in group if _holds(lab, relation, posed)][:1]
     return list({relation.title: relation for relation in found}.values())[:MOST]
+
+
+def _same_twice(relation: Relation, problem: Problem) -> bool:
+    """Whether it speaks of the columns of what has rows only."""
+    columns = isinstance(relation, Changed) and relation.cause is PERMUTED_COLUMNS
+    return columns and all(len(problem.inputs[name].shape) == 1 for name in relation.inputs)
 
 
 def quantised(problem: Problem) -> Problem:

@@ -29,8 +29,8 @@ TITLES: dict[str, str] = {
     "block_order": "independent of the order of blocks",
     "calls": "independent of earlier calls",
     "stream": "follows the caller's stream",
-    "layouts": "other memory layouts of its inputs",
-    "relation": "relation that the reference has",
+    "layouts": "memory layout",
+    "relation": "relation of the task",
 }
 Outcome = Literal["held", "violated", "not_tested", "not_promised"]
 """`not_promised`: tried, and wrong or refused, but neither the task nor the solution's declaration asks for it."""
