@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # durable-rules 2.0.28 uses a function that Python 3.13 removed; the flag maps it and changes nothing on older versions.
 export CPPFLAGS += -DPyEval_CallObject=PyObject_CallObject
 
-.PHONY: help demo examples test lint docs bench-model bench-policy asan clean
+.PHONY: help demo examples test lint docs bench-model bench-policy quality asan clean
 help:            ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## /\1  /p' $(MAKEFILE_LIST)
 
@@ -48,6 +48,9 @@ bench-policy: $(VENV)/.user  ## Time of a decision and of loading the rules.
 
 docs: $(VENV)/.user  ## Write the generated pages: docs/rules-reference.md and rules/schema.json.
 	@$(BIN)/python -m kernelskill.policy.reference docs/rules-reference.md rules/schema.json
+
+quality: $(VENV)/.user  ## Planted faults that `kernelskill check` finds, and right kernels that it leaves alone (some 20 minutes).
+	@$(BIN)/python -m benchmarks.check_quality
 
 asan: $(VENV)/.dev  ## Policy fuzz and engine guards with the native engine under AddressSanitizer (needs gcc with libasan).
 	@PYTHON=$(abspath $(BIN)/python) sh tests/asan.sh
