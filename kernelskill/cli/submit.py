@@ -19,7 +19,8 @@ def command(ctx: click.Context, folder: Path, file: Path | None, request: str, j
     """Hand FILE in as the answer to RUN's open request and go on until the next one.
 
     With a batch DIR (`kernelskill requests`) instead: take every DIR/open/<request>/solution.py and go on with all runs.
-    Exit code 3 while something is awaited, 0 when all is finished, 2 when an answer could not be taken.
+    Exit code 3 while something is awaited, 0 when all is finished, 1 when RUN is finished and nothing was solved, 2 when an
+    answer could not be taken.
     """
     if file is None:
         _submit_batch(ctx, folder, jobs, as_json)
@@ -31,7 +32,7 @@ def command(ctx: click.Context, folder: Path, file: Path | None, request: str, j
     hand_in(folder, file.read_bytes(), file, request)
     turn = turn_of(go_on(folder, Silent()))
     click.echo(json.dumps(turn) if as_json else "\n".join(turn_lines(turn)))
-    ctx.exit(3 if turn["state"] == "waiting" else 0)
+    ctx.exit(3 if turn["state"] == "waiting" else 0 if turn["solution"] else 1)
 
 
 def _submit_batch(ctx: click.Context, folder: Path, jobs: int, as_json: bool) -> None:
