@@ -18,6 +18,7 @@ from evaluator.checking.lab import Excluded, Lab, Spent
 from evaluator.checking.properties import (
     Scenario,
     Trial,
+    Violation,
     after_other_calls,
     late_stream,
     one_call,
@@ -99,6 +100,8 @@ class _Check:
         self.seed = self.inner.seed or 0
         self.gpu = self.inner.mode == "cuda"
         self.verdicts: list[Verdict] = []
+        self.after_calls: list[Fault] = []
+        """Faults of single calls that a fresh process does not show."""
         self.examples = 0
         try:
             source = Path(self.inner.solution).read_text(encoding="utf-8")
@@ -137,6 +140,7 @@ class _Check:
             if "relation" in experiment.properties and self._violated():
                 continue
             self._decide(experiment, trial, max(share, 2.0 * share if position == 0 else 0.0))
+        self._state(lab)
         self._not_tested()
         return self._report(lab)
 
@@ -216,8 +220,22 @@ class _Check:
         count = experiment.examples + (len(database.entries) if database is not None else 0)
         search.run(st.tuples(strategy, strategy) if experiment.pairs else strategy, database, count, self.seed)
         self.examples += search.judged
+        if experiment.scenario is one_call:
+            self._settle(search, trial)
         for name in dict.fromkeys((*experiment.properties, *search.faults)):
             self.verdicts.append(self._verdict(name, experiment, search, trial.lab))
+
+    def _settle(self, search: Search, trial: Trial) -> None:
+        """A fault of a single call that a fresh process does not show is a matter of what was called before."""
+        for name, fault in list(search.faults.items()):
+            try:
+                trial.lab.renew()
+                one_call(trial, fault.example)
+            except Violation:
+                continue
+            except Spent:
+                return
+            self.after_calls.append(search.faults.pop(name))
 
     def _verdict(self, name: Any, experiment: Experiment, search: Search, lab: Lab) -> Verdict:
         title = TITLES[name] if not experiment.title else f"{TITLES[name]}: {experiment.title}"
@@ -233,6 +251,16 @@ class _Check:
 
     def _violated(self) -> bool:
         return any(verdict.outcome == "violated" for verdict in self.verdicts)
+
+    def _state(self, lab: Lab) -> None:
+        """What only earlier calls explain, where no property of its own has shown it."""
+        named = {verdict.property for verdict in self.verdicts if verdict.outcome == "violated"}
+        if self.after_calls and not named & {"calls", "repeatable"}:
+            fault, title = self.after_calls[0], TITLES["calls"]
+            found = counterexample(fault, lab, title).model_copy(update={
+                "reproduction": "", "scenario": "after other calls in the same process; in a fresh one it is right"})
+            self.verdicts.append(Verdict(property="calls", title=title, outcome="violated", examples=fault.after,
+                                         counterexample=found))
 
     def _not_tested(self) -> None:
         reasons: dict[Property, str] = {
