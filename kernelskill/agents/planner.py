@@ -18,7 +18,7 @@ from kernelskill.tasks.reference import reference_inputs
 from kernelskill.vocabulary import lookup
 from kernelskill.writers.request import MethodBrief, Plan, Request, TaskBrief
 
-IMPORTS = {"native": ("cupy", "numpy", "math", "functools"), "kernelbench": ("torch", "cupy", "math", "functools")}
+IMPORTS = {"native": ("cupy", "numpy", "math", "functools"), "kernelbench": ("torch", "cupy", "numpy", "math", "functools")}
 TIMES = ("time_us", "time_limiter", "sol_time_us", "headroom")
 """What every request tells first, where it is known."""
 SAME = "what is computed, its precision, and the interface"
