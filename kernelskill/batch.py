@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -55,10 +55,9 @@ class Batch:
 
     def _name(self, task: Path) -> str:
         name = assembly.task_name(task)
-        config = self.folder / RUNS / name / "run.json"
-        if config.exists() and Run.open(config.parent).config.task != str(task):
-            return f"{task.resolve().parent.name}-{name}"
-        return name
+        folder = self.folder / RUNS / name
+        taken = (folder / "run.json").exists() and not _holds(Run.open(folder), task)
+        return f"{_file_of(task).resolve().parent.parent.name}-{name}" if taken else name
 
     def take_answers(self) -> dict[str, str]:
         """Every answer in `open/` goes to its run; what cannot be taken, by the request's name, and why."""
@@ -66,7 +65,7 @@ class Batch:
             return dict(self._refused())
 
     def _refused(self) -> Iterator[tuple[str, str]]:
-        for run, entry in self._waiting():
+        for run, entry in _waiting(self._opened()):
             answer = self.folder / OPEN / f"{run.name}-{entry.posted.id}" / ANSWER
             if not answer.is_file():
                 continue
@@ -94,7 +93,7 @@ class Batch:
 
     def ready(self) -> list[Path]:
         """Runs that can go on now: neither finished nor waiting."""
-        return [run for run in self.runs() if self._standing(run)["state"] == "ready"]
+        return [run for run, opened in self._opened().items() if _standing(run, opened)["state"] == "ready"]
 
     def publish(self) -> dict[str, Any]:
         """Make `open/` and `index.json` say where the runs stand now; the index. Interrupted, it is simply done again."""
@@ -102,13 +101,14 @@ class Batch:
             return self._publish()
 
     def _publish(self) -> dict[str, Any]:
-        rows = [self._standing(run) for run in self.runs()]
+        runs = self._opened()
+        rows = [_standing(run, opened) for run, opened in runs.items()]
         wanted = {row["request"]["folder"] for row in rows if row.get("request")}
         (self.folder / OPEN).mkdir(parents=True, exist_ok=True)
         for folder in (self.folder / OPEN).iterdir():
             if folder.is_dir() and f"{OPEN}/{folder.name}" not in wanted:
                 self._put_away(folder)
-        for run, entry in self._waiting():
+        for run, entry in _waiting(runs):
             self._copy_request(run, entry)
         index = {"version": 1, "open": sorted(wanted), "runs": rows}
         _write(self.folder / INDEX, json.dumps(index, indent=1) + "\n")
@@ -124,15 +124,15 @@ class Batch:
             late.replace(self.folder / LATE / f"{folder.name}.py")
         shutil.rmtree(folder)
 
-    def _waiting(self) -> Iterator[tuple[Path, Entry]]:
-        """Runs that wait, with their requests; one that cannot be read is told by the index."""
-        for run in self.runs():
+    def _opened(self) -> dict[Path, Run | KernelSkillError]:
+        """Every run, or why it cannot be read."""
+        found: dict[Path, Run | KernelSkillError] = {}
+        for folder in self.runs():
             try:
-                entry = open_request(Run.open(run))
-            except KernelSkillError:
-                continue
-            if entry is not None:
-                yield run, entry
+                found[folder] = Run.open(folder)
+            except KernelSkillError as error:
+                found[folder] = error
+        return found
 
     def _copy_request(self, run: Path, entry: Entry) -> None:
         if (target := self.folder / OPEN / f"{run.name}-{entry.posted.id}").exists():
@@ -142,16 +142,41 @@ class Batch:
         (fresh / "request").replace(target)
         fresh.rmdir()
 
-    def _standing(self, run: Path) -> dict[str, Any]:
-        """Where the run stands, with paths relative to the batch."""
+
+def _standing(folder: Path, run: Run | KernelSkillError) -> dict[str, Any]:
+    """Where the run stands, with paths relative to the batch."""
+    name = f"{RUNS}/{folder.name}"
+    try:
+        if isinstance(run, KernelSkillError):
+            raise run
+        row = standing_of(run)
+    except KernelSkillError as error:
+        return {"run": name, "state": "unreadable", "error": str(error), "request": None}
+    if row["request"]:
+        row["request"] |= {"folder": f"{OPEN}/{folder.name}-{row['request']['id']}"}
+    return {**row, "run": name, "solution": f"{name}/{Path(row['solution']).name}" if row["solution"] else None}
+
+
+def _waiting(runs: Mapping[Path, Run | KernelSkillError]) -> Iterator[tuple[Path, Entry]]:
+    """Runs that wait, with their requests; one that cannot be read is told by the index."""
+    for folder, run in runs.items():
         try:
-            row = standing_of(Run.open(run))
-        except KernelSkillError as error:
-            return {"run": f"{RUNS}/{run.name}", "state": "unreadable", "error": str(error), "request": None}
-        if row["request"]:
-            row["request"] |= {"folder": f"{OPEN}/{run.name}-{row['request']['id']}"}
-        solution = f"{RUNS}/{run.name}/{Path(row['solution']).name}" if row["solution"] else None
-        return {**row, "run": f"{RUNS}/{run.name}", "solution": solution}
+            entry = None if isinstance(run, KernelSkillError) else open_request(run)
+        except KernelSkillError:
+            continue
+        if entry is not None:
+            yield folder, entry
+
+
+def _file_of(task: Path) -> Path:
+    """The file that says what a task is."""
+    return task / "task.toml" if task.is_dir() else task
+
+
+def _holds(run: Run, task: Path) -> bool:
+    """Whether the run is of that task, wherever the task lay when it was started."""
+    copy = _file_of(run.folder / run.config.task_copy)
+    return copy.is_file() and copy.read_bytes() == _file_of(task).read_bytes()
 
 
 def play(run: Path) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = ("litellm", "cupy", "torch", "scipy", "networkx", "hypothesis", "durable", "rich", "pydantic", "numpy", "ruamel")
+HEAVY = ("litellm", "cupy", "torch", "scipy", "networkx", "hypothesis", "durable", "rich", "pydantic", "numpy", "ruamel", "mcp")
 
 
 def loaded(statement):

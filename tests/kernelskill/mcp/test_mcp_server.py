@@ -1,7 +1,9 @@
 """A coding agent's whole run over stdio, with the SDK's own client; the answers are the template writer's."""
 
 import asyncio
+import inspect
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from kernelskill import assembly
+from kernelskill.mcp import tools
 from kernelskill.memory.run import Run
 from kernelskill.model import MethodApplication
 from kernelskill.writers.requestbox import RequestBox
 from kernelskill.writers.template import TemplateWriter
 
 ROOT = Path(__file__).resolve().parents[3]
-TOOLS = {"start_run", "resume_run", "next_request", "submit_solution", "why", "why_not", "list_methods", "show_run"}
+TOOLS = {tool.__name__ for tool in tools.TOOLS}
 
 
 class Agent:
@@ -102,3 +105,10 @@ def test_without_the_sdk_the_command_says_how_to_install_it():
     code = "import sys; sys.modules['mcp'] = None; sys.argv = ['kernelskill', 'mcp']\nfrom kernelskill.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "pip install 'kernelskill[mcp]'" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_the_documentation_lists_the_tools_with_their_parameters():
+    text = (ROOT / "docs" / "coding-agents.md").read_text()
+    listed = dict(re.findall(r"`(\w+)\(([^)]*)\)`", "\n".join(line for line in text.splitlines() if line.startswith("| `"))))
+    assert listed == {tool.__name__: ", ".join(inspect.signature(tool).parameters) for tool in tools.TOOLS}
+    assert json.loads(re.search(r"```json\n(.*?)```", text, re.S)[1])["mcpServers"]["kernelskill"]["args"] == ["mcp"]

@@ -125,8 +125,12 @@ def test_tasks_that_are_there_already_are_not_started_again_and_bad_ones_are_tol
     assert len(batch.runs()) == 2
 
 
-def test_two_tasks_of_one_name_are_two_runs(batch, tmp_path):
+def test_a_task_is_known_again_by_its_text_and_two_of_one_name_are_two_runs(batch, tmp_path):
     shutil.copytree(TASK, tmp_path / "other" / "row_sum")
+    assert batch.create([tmp_path / "other" / "row_sum"], OPTIONS) == {}
+    assert [run.name for run in batch.runs()] == ["row_sum", "transpose"]
+    with (tmp_path / "other" / "row_sum" / "task.toml").open("a") as file:
+        file.write("\n# another one\n")
     assert batch.create([tmp_path / "other" / "row_sum"], OPTIONS) == {}
     assert [run.name for run in batch.runs()] == ["other-row_sum", "row_sum", "transpose"]
 
