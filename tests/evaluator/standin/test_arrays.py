@@ -91,11 +91,16 @@ def test_operators_and_reductions_give_arrays_and_count_as_library_calls(cupy, s
 def test_allocation_views_and_casts_are_no_library_calls(cupy, session):
     x = cupy.zeros((4, 4), cupy.float32)
     for _ in (x.T, x[1:], x.reshape(-1), x.astype(cupy.float64), x.copy(), cupy.ascontiguousarray(x.T), cupy.empty_like(x),
-              cupy.asarray(np.ones(3)), x.get(), cupy.expand_dims(x, 0),
+              cupy.asarray(np.ones(3)), cupy.expand_dims(x, 0),
               cupy.broadcast_to(x, (2, 4, 4))):
         pass
     x[0] = 1
     assert session.library_calls == []
+
+
+def test_a_copy_to_the_host_is_one_since_the_host_may_compute(cupy, session):
+    cupy.asnumpy(cupy.zeros(4))
+    assert [call.name for call in session.library_calls] == ["cupy.get"]
 
 
 def test_only_calls_from_the_solution_are_counted(cupy, session):
