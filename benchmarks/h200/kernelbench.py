@@ -185,7 +185,8 @@ def main(argv: list[str]) -> int:
     if options.ids:
         chosen = set(options.ids.split(","))
         wanted = [problem for problem in wanted if f"{problem[0]}/{problem[1]}" in chosen]
-    kept = json.loads((RESULTS / f"{PART}.json").read_text())["problems"] if options.resume else {}
+    before = RESULTS / f"{PART}.json"
+    kept = json.loads(before.read_text())["problems"] if options.resume and before.exists() else {}
     run(options.out, wanted, options.seconds, options.nulls, kept)
     return 0
 

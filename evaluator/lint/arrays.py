@@ -76,18 +76,27 @@ def worst(expected: Any, got: Any, tolerances: Sequence[tuple[float, float]]) ->
     A NaN or infinity agrees with itself only. Integers and bools must be equal.
     """
     wrong, largest = [0] * len(tolerances), 0.0
+    allowed = tolerances if is_float(expected) else [(0.0, 0.0)] * len(tolerances)
     for want, have in pieces(expected, got):
-        a, b = _double(want), _double(have)
-        error = abs(b - a)
-        peak = float(error.max())
-        special = None if peak < float("inf") else (a == b) | ((a != a) & (b != b))
-        largest = max(largest, peak if special is None else _peak(error))
-        for position, (atol, rtol) in enumerate(tolerances if is_float(expected) else [(0.0, 0.0)] * len(tolerances)):
-            fine = error <= atol + rtol * abs(a)
-            if special is not None:
-                fine = special | (fine & (abs(a) < float("inf")))
-            wrong[position] += size(fine) - int(fine.sum())
+        with np.errstate(invalid="ignore", over="ignore"):
+            counts, peak = _piece(_double(want), _double(have), allowed)
+        wrong = [total + count for total, count in zip(wrong, counts, strict=True)]
+        largest = max(largest, peak)
     return [count / max(size(expected), 1) for count in wrong], largest
+
+
+def _piece(a: Any, b: Any, tolerances: Sequence[tuple[float, float]]) -> tuple[list[int], float]:
+    """(number of wrong elements by tolerance, largest finite error) of two pieces in double precision."""
+    error = abs(b - a)
+    peak = float(error.max())
+    special = None if peak < float("inf") else (a == b) | ((a != a) & (b != b))
+    wrong = []
+    for atol, rtol in tolerances:
+        fine = error <= atol + rtol * abs(a)
+        if special is not None:
+            fine = special | (fine & (abs(a) < float("inf")))
+        wrong.append(size(fine) - int(fine.sum()))
+    return wrong, peak if special is None else _peak(error)
 
 
 def _peak(error: Any) -> float:

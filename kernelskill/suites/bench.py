@@ -21,6 +21,7 @@ from kernelskill.errors import KernelSkillError, Location, RunError
 from kernelskill.exchange import Standing, go_on
 from kernelskill.loop import Observer
 from kernelskill.suites.discover import SuiteTask
+from kernelskill.suites.records import append_line, lines_of
 from kernelskill.suites.rows import BenchRow, aside, row_of
 
 CONFIG, ROWS, LINT, RUNS = "bench.json", "rows.jsonl", "lint.jsonl", "runs"
@@ -87,11 +88,10 @@ class Bench:
     def rows(self) -> dict[str, BenchRow]:
         """Key -> the last row that was written, in the suite's order. A line that a kill cut short is left out."""
         found: dict[str, BenchRow] = {}
-        path = self.folder / ROWS
-        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+        for _, line in lines_of(self.folder / ROWS):
             try:
                 row = BenchRow.model_validate_json(line)
-            except ValidationError:
+            except ValidationError:  # cut short, and another line written after it
                 continue
             found[row.key] = row
         return {task.key: found[task.key] for task in self.tasks if task.key in found}
@@ -105,8 +105,7 @@ class Bench:
         """The rows of the pending tasks as they come; each is kept."""
         for task in self.pending():
             row = self._played(task, observer, lint.get(task.key))
-            with (self.folder / ROWS).open("a", encoding="utf-8") as rows:
-                rows.write(row.model_dump_json() + "\n")
+            append_line(self.folder / ROWS, row.model_dump_json())
             yield row
 
     def _played(self, task: SuiteTask, observer: Observer, lint: LintReport | None) -> BenchRow:

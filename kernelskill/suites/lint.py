@@ -20,6 +20,7 @@ from evaluator.types import DeviceSpec
 from kernelskill import assembly
 from kernelskill.errors import KernelSkillError, Location, TaskError
 from kernelskill.suites.discover import SuiteTask
+from kernelskill.suites.records import append_line, lines_of
 from kernelskill.tasks import load_task
 
 LINT_SECONDS = 60.0
@@ -59,8 +60,7 @@ def reports_of(job: LintJob, told: Told = lambda key, report: None) -> dict[str,
     for key, report in check_tasks(requests, job.workers):
         found[key] = report
         if job.out is not None:
-            with job.out.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps({"key": key, "report": report.model_dump(mode="json")}) + "\n")
+            append_line(job.out, json.dumps({"key": key, "report": report.model_dump(mode="json")}))
         told(key, report)
     return {task.key: found[task.key] for task in job.tasks}
 
@@ -73,14 +73,15 @@ def reports_for(tasks: Sequence[SuiteTask], options: assembly.Options, out: Path
 
 def recorded(path: Path) -> dict[str, LintReport]:
     """Key -> report of a file that `reports_of` wrote; nothing where there is none. Raises KernelSkillError."""
-    if not path.exists():
-        return {}
     found = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in lines_of(path):
         try:
             row = json.loads(line)
+        except ValueError:  # cut short, and another line written after it
+            continue
+        try:
             found[row["key"]] = LintReport.model_validate(row["report"])
-        except (ValueError, KeyError, ValidationError):
+        except (KeyError, TypeError, ValidationError):
             raise KernelSkillError("no record of a lint", location=Location(path, number), hint="name another file") from None
     return found
 
