@@ -44,7 +44,8 @@ WRITERS = {"template": "template", "litellm": "litellm", "handoff": "handoff", "
 FREE = ("litellm", "handoff")
 """Writers that can write a first solution, and mend one."""
 LOG = logging.getLogger(__name__)
-RECORDED_PACKAGES = ("numpy", "durable-rules", "networkx", "nvidia-cuda-nvrtc", "torch", "cupy-cuda13x", "cupy-cuda12x")
+RECORDED_PACKAGES = ("numpy", "durable-rules", "networkx", "nvidia-cuda-nvrtc", "litellm", "torch", "cupy-cuda13x",
+                     "cupy-cuda12x")
 
 
 @dataclass(frozen=True)

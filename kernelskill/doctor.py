@@ -69,14 +69,14 @@ def examine() -> Iterator[Check]:
     yield from _measuring_tools()
     yield _package("torch", ("torch",), "KernelBench tasks", "pip install 'kernelskill[torch]'")
     yield _package(
-        "litellm", ("litellm",), "a language model as the writer (not in this version yet)", "pip install 'kernelskill[llm]'"
+        "litellm", ("litellm",), "a language model as the writer", "pip install 'kernelskill[llm]'"
     )
     keys = [name for name in MODEL_KEYS if os.environ.get(name)]
     yield Check(
         "model keys",
         "ok" if keys else "missing",
         ", ".join(keys) or "none set",
-        disables="a hosted model as the writer (not in this version yet)",
+        disables="a hosted model as the writer",
         install="" if keys else "export one of " + ", ".join(MODEL_KEYS[:3]),
     )
 

@@ -351,6 +351,11 @@ def test_a_method_changes_only_its_part_of_a_solution():
         "cuda_graph_replay does not change the kernels, the code does"]
 
 
+def test_no_card_tells_its_writer_of_another_method():
+    pairs = ((card, other) for card in CARDS.values() for other in CARDS if other != card.id)
+    assert [(card.id, other) for card, other in pairs if re.search(rf"\b{other}\b", card.body)] == []
+
+
 def test_only_a_method_that_says_so_narrows_the_precision():
     assert broken_precision(CARDS["vectorized_access"], "fp32", "tf32") == [
         "vectorized_access keeps the precision, the code falls from fp32 to tf32"]

@@ -159,6 +159,18 @@ def test_without_long_term_memory_the_writer_chooses_from_the_catalogue(play):
     assert replay_run(run.folder) == (len(run.decisions), "")
 
 
+def test_the_random_policy_is_seeded_recorded_and_replayed(tmp_path):
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        given = [str(TASK), "--device", "sim", "--rounds", "1", "--policy", "random", "--policy-seed", "3", "--out"]
+        result = CliRunner().invoke(command, [*given, str(folder)])
+        assert result.exit_code == 0 and "ablation  random policy, seed 3" in result.stdout
+    first, second = map(Run.open, folders)
+    assert first.decisions[0][2].chosen == second.decisions[0][2].chosen
+    assert "(random policy, seed 3)" in first.decisions[0][2].reason
+    assert replay_run(folders[0]) == (len(first.decisions), "")
+
+
 RUNNING = '''"""Running sums over the last axis."""
 
 import torch
