@@ -4,8 +4,8 @@ Its Python layer builds the rule set, quietly (the stock host's threads run acti
 the native module themselves, which is four times as quick and swallows no exceptions. Own serialiser (the parser cannot read
 `1e-05`); a boot rule that fires in a call of its own (else `delete_state` crashes); a sink (else a fact that no rule mentions
 aborts the batch); explicit ids without hash collisions (ids are compared by a 32-bit hash); no empty batch (crash); actions
-that only record; a session that is always deleted (1,024 fit); and a check that all facts arrived. Negation is an explicit
-`absent:` fact, asserted once the stratum that could derive the fact is settled.
+that only record; sessions that are always deleted (1,024 fit; a decision's lives until the next is opened); and a check that
+all facts arrived. Negation is an explicit `absent:` fact, asserted once the stratum that could derive the fact is settled.
 """
 
 from __future__ import annotations
@@ -128,6 +128,8 @@ class Engine:
         self._narrow = lru_cache(maxsize=4096)(self._narrow_anew)
         self._numbers = itertools.count()
         self._lock = threading.RLock()
+        self._ready: Session | None = None
+        self._done: Session | None = None
         self._single = {variant.name: variant for variant in program.single}
         self._shared = {one.name: one.copies for one in program.shared}
         rules = durable_rules(program)
@@ -141,16 +143,25 @@ class Engine:
     def run(self, values: Mapping[str, Value]) -> Firing:
         """Fires the rules over the facts. Values must be finite; raises DecisionError when the engine misbehaves."""
         with self._lock:
-            session = Session(f"s{next(self._numbers)}")
+            self.prepare()
+            session, self._ready, self._done = self._ready, None, self._ready
+            assert session is not None
             facts = [fact for name in sorted(values) if (fact := self._measured(name, values[name]))]
             facts += [self._narrow_anew(name, truth) for name, truth in self._comparisons(values)]
-            self._assert(session, [self._narrow(BOOT)])  # alone: an action must have run before delete_state
-            try:
-                self._fire(session, facts, values)
-                self._check_stored(session)
-            finally:
-                self._ruleset.delete_state(session.sid)
+            self._fire(session, facts, values)
+            self._check_stored(session)
             return Firing(session.fired, frozenset(session.derived))
+
+    def prepare(self) -> None:
+        """Deletes the last decision's session and opens the next one: a quarter of the time, best spent in a pause."""
+        with self._lock:
+            if self._done is not None:
+                done, self._done = self._done, None
+                self._ruleset.delete_state(done.sid)
+            if self._ready is None:
+                session = Session(f"s{next(self._numbers)}")
+                self._assert(session, [self._narrow(BOOT)])  # alone: an action must have run before delete_state
+                self._ready = session
 
     def _fire(self, session: Session, facts: list[Narrow], values: Mapping[str, Value]) -> None:
         unknown = [name for name in self._measured_negated if name not in values]

@@ -6,6 +6,7 @@ The child gets the rule book once, then answers one decision after another; afte
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import signal
@@ -137,6 +138,8 @@ def serve() -> None:
     policy = Policy(_read(requests))  # type: ignore[arg-type]
     _write(answers, "ready")
     while True:
+        with contextlib.suppress(DecisionError):  # the decision that needs it says so
+            policy.prepare()
         try:
             facts = _read(requests)
         except EOFError:

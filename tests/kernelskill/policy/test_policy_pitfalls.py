@@ -312,6 +312,17 @@ def test_more_sessions_than_the_engine_holds(tmp_path):
         policy.decide(facts(dram_throughput_pct=90))
 
 
+def test_a_prepared_decision_is_the_same_and_leaves_one_session(tmp_path):
+    policy = policy_of(tmp_path, SIMPLE)
+    given = facts(dram_throughput_pct=90)
+    first = policy.decide(given)
+    for _ in range(1100):
+        policy.prepare()
+        policy.prepare()
+    assert policy.decide(given) == first
+    assert policy._engine._ready is None and policy._engine._done is not None
+
+
 def test_deleting_a_session_before_any_action(tmp_path):
     """The engine frees what no action has filled yet. What lies there depends on the interpreter's build: a crash, or luck."""
     code = (
