@@ -1,4 +1,7 @@
-"""Every bug that is planted here is found end to end, with the status, the place and the words that lead to it."""
+"""Every bug that is planted here is found end to end, with the status, the place and the words that lead to it.
+
+Those that are also ways to cheat (cached outputs, lower precision, ...) are among the cases of tests/guards.
+"""
 
 from __future__ import annotations
 
@@ -178,26 +181,6 @@ def test_grid_that_forgets_the_last_block(bench):
     assert evaluation.mismatch.sizes == {"n": 1000}
 
 
-def test_identity_as_relu_although_the_tasks_inputs_are_never_negative(bench):
-    evaluation = bench.evaluate(bench.native(RELU, VECTOR_SIZES), elementwise("if (i < n) y[i] = x[i];"))
-    assert evaluation.status is Status.INCORRECT_NUMERICAL, evaluation.message
-    assert evaluation.mismatch.expected == 0
-    assert evaluation.mismatch.got < 0
-
-
-def test_returning_the_input_itself_as_relu(bench):
-    evaluation = bench.evaluate(bench.native(RELU, VECTOR_SIZES), "def run(x):\n    return x\n")
-    assert evaluation.status is Status.INCORRECT_NUMERICAL, evaluation.message
-
-
-@pytest.mark.parametrize("key", ["x.shape", "x.data.ptr", "id(x)"])
-def test_cached_output(bench, key):
-    solution = elementwise("if (i < n) y[i] = 2.f * x[i] + 1.f;").replace("def run(x):", "def compute(x):")
-    solution += f"""
-
-CACHE = {{}}
-
-
 def run(x):
     key = {key}
     if key not in CACHE:
@@ -241,36 +224,6 @@ def test_float64_output_where_the_task_is_float32(bench):
     assert (evaluation.mismatch.expected_dtype, evaluation.mismatch.got_dtype) == ("float32", "float64")
 
 
-def test_shape_that_would_broadcast(bench):
-    evaluation = bench.evaluate(bench.native(ROW_SUM, ROW_SIZES), rowwise(TREE, result="y.reshape(rows, 1)"))
-    assert evaluation.status is Status.INCORRECT_SHAPE, evaluation.message
-    assert evaluation.mismatch.got_shape == (3, 1)
-    assert evaluation.mismatch.expected_shape == (3,)
-
-
-def test_softmax_without_subtracting_the_maximum_overflows_on_large_inputs(bench):
-    body = """
-  __shared__ float partial[128];
-  float sum = 0.f;
-  for (int c = t; c < cols; c += 128) sum += expf(row[c]);
-  partial[t] = sum;
-  __syncthreads();
-  float total = 0.f;
-  for (int i = 0; i < 128; ++i) total += partial[i];
-  for (int c = t; c < cols; c += 128) y[(long long)blockIdx.x * cols + c] = expf(row[c]) / total;
-"""
-    evaluation = bench.evaluate(bench.native(SOFTMAX, ROW_SIZES), rowwise(body, outputs="cp.empty_like(x)"))
-    assert evaluation.status is Status.INCORRECT_NUMERICAL, evaluation.message
-    assert evaluation.mismatch.case.startswith("large")
-
-
-def test_half_precision_arithmetic_exceeds_the_float32_bound(bench):
-    body = TREE.replace("sum += row[c]", "sum += __half2float(__float2half(row[c]))")
-    solution = rowwise(body).replace('CODE = r"""', 'CODE = r"""#include <cuda_fp16.h>')
-    evaluation = bench.evaluate(bench.native(ROW_SUM, ROW_SIZES), solution)
-    assert evaluation.status is Status.INCORRECT_NUMERICAL, evaluation.message
-
-
 def test_python_float_for_a_float_parameter(bench):
     solution = elementwise("if (i < n) y[i] = 2.f * x[i] + offset;").replace("int n)", "int n, float offset)")
     solution = solution.replace("np.int32(n))", "np.int32(n), 1.0)")
@@ -278,34 +231,6 @@ def test_python_float_for_a_float_parameter(bench):
     assert evaluation.status is Status.RUNTIME_ERROR, evaluation.message
     found = finding(evaluation, "argument_mismatch")
     assert found.line == next(n for n, line in enumerate(solution.split("\n"), 1) if "kernel((" in line)
-
-
-def test_parameter_that_the_model_only_has_at_its_initial_value(bench):
-    problem = """
-    n = 64
-    class Model(nn.Module):
-        def __init__(self, n):
-            super().__init__()
-            self.bias = nn.Parameter(torch.zeros(n))
-        def forward(self, x):
-            return x * 2 + self.bias
-    def get_inputs():
-        return [torch.rand(4, n)]
-    def get_init_inputs():
-        return [n]
-    """
-    solution = '''
-import cupy as cp
-import numpy as np
-import torch
-
-CODE = r"""
-extern "C" __global__ void kernel(const float* x, float* y, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) y[i] = 2.f * x[i];
-}
-"""
-kernel = cp.RawKernel(CODE, "kernel")
 
 
 class ModelNew(torch.nn.Module):
