@@ -116,6 +116,17 @@ HOSTILE = (
         """),
     Hostile("memory_of_the_judge", Status.RUNTIME_ERROR, ("PermissionError",),
             python='pathlib.Path(f"/proc/{host.getppid()}/mem").open("rb")'),
+    Hostile("memory_of_every_process", Status.RUNTIME_ERROR, ("PermissionError: 0 opened",), python="""
+        opened = 0
+        for folder in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                if int(folder.name) != host.getpid():
+                    with (folder / "mem").open("r+b"):
+                        opened += 1
+            except OSError:
+                continue
+        raise PermissionError(f"{opened} opened")
+        """),
     Hostile("exit_0", Status.RUNTIME_ERROR, ("exited with code 0",), python='getattr(host, "_" + "exit")(0)'),
     Hostile("sys_exit_0", Status.RUNTIME_ERROR, ("sys.exit",), python="raise SystemExit(0)"),
     Hostile("stdout_flood", Status.PASSED, ("Right on",), python="""

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from evaluator import seccomp
+from evaluator import landlock, seccomp
 from evaluator.channel import Channel, Closed, Late
 from evaluator.conditions import Conditions
 from evaluator.failures import Failure
@@ -219,8 +219,9 @@ def limit(mode: Mode, seconds: float) -> None:
 
 
 def restrict() -> None:
-    """Gives up root's powers and every system call that a solution does not need."""
+    """Gives up root's powers, other processes' memory, and every system call that a solution does not need."""
     seccomp.drop_capabilities()
+    landlock.enter()
     seccomp.install()
 
 

@@ -120,11 +120,12 @@ def _bubblewrap() -> Check:
 
 
 def _filter() -> Check:
-    from evaluator import seccomp
+    from evaluator import landlock, seccomp
 
     disables = "refusing processes, files and network to solutions"
     if seccomp.available():
-        return Check("call filter", "ok", "seccomp, with and without a GPU")
+        domain = "and a Landlock domain" if landlock.available() else "no Landlock: processes of this user can be read"
+        return Check("call filter", "ok", f"seccomp, with and without a GPU; {domain}")
     return Check("call filter", "missing", "this kernel or processor has none that is known here", disables=disables,
                  install="Linux on x86-64 or aarch64 with seccomp")
 

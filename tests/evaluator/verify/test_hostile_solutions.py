@@ -10,9 +10,11 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
+from benchmarks.hostile import HOSTILE
 from evaluator import sandbox
 from evaluator.pool import evaluate, evaluate_many
 from evaluator.sandbox import bubblewrap
@@ -118,6 +120,13 @@ file = host.open(__file__, host.O_WRONLY)
 host.write(file, b"x")
 """)
     assert evaluation.status is Status.REJECTED or "OSError" in evaluation.message, evaluation.message
+
+
+def test_no_process_can_be_read_or_written(attack, either_sandbox):
+    every = next(hostile for hostile in HOSTILE if hostile.name == "memory_of_every_process")
+    evaluation = attack(dedent(every.python))
+    assert evaluation.status is Status.RUNTIME_ERROR
+    assert "PermissionError: 0 opened" in evaluation.message
 
 
 def test_environment_holds_no_secrets(attack, monkeypatch):
