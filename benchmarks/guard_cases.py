@@ -155,7 +155,8 @@ LIMITS = """
 
 The solution runs in a process of its own, forked before the task is loaded. In the simulator and on a GPU alike, from the
 moment before the solution is imported: no new process, no signal to another one, no network, no file made, changed or
-removed (a system-call filter, `evaluator/seccomp.py`); none of root's powers; limits on processor time, memory and threads.
+removed (a system-call filter, `evaluator/seccomp.py`); no look into any other process (a Landlock domain,
+`evaluator/landlock.py`); none of root's powers; limits on processor time, memory and threads.
 On a GPU the filter is installed once CUDA is initialised. `kernelskill doctor` says whether bubblewrap adds to it that the
 user's files cannot be read; the devices of the GPU are then bound into it one by one. The judge's memory cannot be read.
 

@@ -1,8 +1,8 @@
 """A Landlock domain for the process that runs a solution: other processes' memory is out of its reach, whoever's they are.
 
-Processes of the same user may otherwise read and write each other's memory (`/proc/<pid>/mem`), the judge's and the command's
-among them, where bubblewrap does not hide them. A domain may trace nothing outside of it; ours makes and removes no file either.
-Linux since 5.13, where the kernel was started with it; elsewhere `enter` does nothing and says so.
+Processes of one user may otherwise read and write each other's memory (`/proc/<pid>/mem`), the judge's and the command's
+among them, where bubblewrap does not hide them. A domain may trace nothing outside of it; ours makes and removes no file
+either. Linux since 5.13, where the kernel was started with it; elsewhere `enter` does nothing and says so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PR_SET_NO_NEW_PRIVS = 38
 
 def available() -> bool:
     """Whether `enter` can work here; nothing is changed."""
-    return platform.system() == "Linux" and ctypes.CDLL(None).syscall(CREATE_RULESET, None, 0, VERSION) > 0
+    return bool(platform.system() == "Linux" and ctypes.CDLL(None).syscall(CREATE_RULESET, None, 0, VERSION) > 0)
 
 
 def enter() -> bool:
@@ -35,6 +35,6 @@ def enter() -> bool:
     if ruleset < 0:
         return False
     try:
-        return libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 and libc.syscall(RESTRICT_SELF, ruleset, 0) == 0
+        return bool(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 and libc.syscall(RESTRICT_SELF, ruleset, 0) == 0)
     finally:
         os.close(ruleset)
