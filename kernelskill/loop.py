@@ -74,7 +74,7 @@ class Loop:
         """On a GPU: the winner once more on fresh samples, beside the baselines; the best of several is else too good."""
         run = self.run
         best, reviewer = run.graph.best, self.optimizer.reviewer
-        if not run.config.baselines or run.final or run.graph.evaluation(best).status is not Status.PASSED:
+        if not run.config.baselines or run.final or not best or run.graph.evaluation(best).status is not Status.PASSED:
             return
         self.observer.comparing(run.config.baselines)
         final = reviewer.compare(run.source_path(best), run.source_path(run.graph.start), run.config.baselines)

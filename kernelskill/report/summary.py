@@ -129,11 +129,24 @@ def _print_final(console: Console, final: Evaluation) -> None:
         console.print(f"[bold]{escape(said)}[/bold]")
 
 
+def _print_seeds(console: Console, run: Run) -> None:
+    """The first solutions that a writer made, of which the run started from one."""
+    for seed in run.seeds:
+        repair = f" repair {seed.repair}" if seed.repair else ""
+        took = time_text(seed.evaluation.time.time_us) if seed.evaluation and seed.evaluation.time else seed.message[:160]
+        kind = "passed" if seed.outcome == "improved" else seed.diagnosis.kind if seed.diagnosis else seed.outcome
+        console.print(f"first solution {seed.round}{repair}: {kind}  {took}", markup=False)
+
+
 def print_run(run: Run) -> None:
     """`show`: the graph as text, then the table of attempts."""
     import networkx
 
     console = result_console()
+    _print_seeds(console, run)
+    if not run.graph.start and run.stop_reason:
+        print_summary(run, report_of(run))
+        return
     if not run.graph.start:
         console.print("nothing was evaluated yet; go on with: kernelskill optimize --resume " + escape(str(run.folder)))
         return

@@ -130,7 +130,7 @@ class LitellmWriter(FreeWriter):
                                              retry=tenacity.retry_if_exception_type(passing), reraise=True):
                 with attempt:
                     tries += 1
-                    response = api.completion(**self._arguments(model, messages, structured))
+                    response = self._complete(api, model, messages, structured)
         except (api.ContentPolicyViolationError, api.ContextWindowExceededError) as error:
             raise WriterError(f"the provider refused the request: {_brief(error)}") from None
         except api.BadRequestError as error:
@@ -139,6 +139,15 @@ class LitellmWriter(FreeWriter):
             often = f" after {tries} tries" if tries > 1 else ""
             raise ModelError(f"no answer from {model}{often}: {_brief(error)}", hint=_hint(error)) from None
         return {**_contents(response), **_used(response, model), "tries": tries, "seconds": round(time.monotonic() - began, 3)}
+
+    def _complete(self, api: Any, model: str, messages: Messages, structured: bool) -> Any:
+        """One call; without the schema where the server does not know it although the model's name says so."""
+        try:
+            return api.completion(**self._arguments(model, messages, structured))
+        except api.BadRequestError as error:
+            if not structured or isinstance(error, (api.ContentPolicyViolationError, api.ContextWindowExceededError)):
+                raise
+        return api.completion(**self._arguments(model, messages, structured=False))
 
     def _arguments(self, model: str, messages: Messages, structured: bool) -> dict[str, Any]:
         settings = self.settings

@@ -176,6 +176,29 @@ def test_where_a_schema_is_supported_the_answer_is_json(new_writer):
     assert "JSON object" in server.requests[0]["messages"][-1]["content"]
 
 
+def test_a_server_that_refuses_the_schema_is_asked_without_it(new_writer):
+    with serving(error(400, "response_format is not supported"), block(GOOD)) as server:
+        assert new_writer(server, name="openai/gpt-4o").write(TASK, REQUEST) == GOOD + "\n"
+    assert "response_format" in server.requests[0] and "response_format" not in server.requests[1]
+
+
+def test_a_request_that_is_refused_for_good_is_said_with_the_reason(new_writer):
+    with serving(error(400, "unknown parameter")) as server:
+        with pytest.raises(ModelError, match=r"does not take the request: BadRequestError.*unknown parameter"):
+            new_writer(server).write(TASK, REQUEST)
+        with pytest.raises(ModelError, match="no answer from openai/scripted: NotFoundError") as missing:
+            server.script = [error(404, "no such model")]
+            new_writer(server).write(TASK, REQUEST)
+    assert len(server.requests) == 2 and "provider/model" in missing.value.hint
+
+
+def test_a_prompt_that_is_too_long_for_the_model_fails_its_attempt_only(new_writer):
+    too_long = error(400, "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.")
+    with serving(too_long) as server, pytest.raises(WriterError, match="ContextWindowExceeded"):
+        new_writer(server).write(TASK, REQUEST)
+    assert len(server.requests) == 1
+
+
 def test_agents_may_have_models_of_their_own(new_writer):
     with serving(block(GOOD)) as server:
         writer = new_writer(server, repairer="openai/mender")

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from model_server import block, completion, error, serving
 
 from kernelskill.cli.optimize import command
+from kernelskill.cli.show import command as show
 from kernelskill.memory.run import Run
 from kernelskill.model import MethodApplication
 from kernelskill.report.audit import replay_run
@@ -147,6 +148,17 @@ def test_a_provider_that_is_down_loses_nothing(play, tmp_path):
     assert report["stop_reason"] == "budget_exhausted"
 
 
+def test_a_repair_that_was_cut_short_is_taken_up_again(play):
+    from kernelskill.errors import ModelError
+
+    wrong = "total += v;", "total -= v;"
+    with pytest.raises(ModelError):
+        play(lambda body: block(by_template(body).replace(*wrong)), error(500, "down"), options=("--rounds", "1"))
+    _, run, server = play(lambda body: block(failed_module(body).replace(*wrong[::-1])))
+    assert outcomes(run) == [(1, 0, "failed", "numerical"), (1, 1, "improved", "")]
+    assert len(server.requests) == 1 and [d[0] for d in run.decisions] == [1, 2]
+
+
 def test_without_long_term_memory_the_writer_chooses_from_the_catalogue(play):
     def chosen(body):
         return block("# method: block_per_row_reduction\n" + by_template(body, "block_per_row_reduction"))
@@ -230,3 +242,16 @@ def test_a_first_solution_of_a_torch_module_is_written_verified_and_mended(play,
     for part in ("# Write a first solution of `running`", "class ModelNew", "torch.cumsum", "rows=32, cols=48"):
         assert part in prompt
     assert [a.outcome for a in run.graph.attempts] == ["not_written"]
+    shown = CliRunner().invoke(show, [str(run.folder)]).stdout
+    assert "first solution 1: memory  out_of_bounds" in shown and "first solution 1 repair 1: passed" in shown
+
+
+def test_a_writer_that_makes_no_first_solution_ends_the_run(play, tmp_path):
+    task = tmp_path / "running.py"
+    task.write_text(RUNNING)
+    report, run, server = play(completion("no"), task=task, options=("--seeds", "2"), code=1)
+    assert (report["status"], report["stop_reason"], report["solution"]) == ("NOT_STARTED", "nothing_written", None)
+    assert [a.outcome for a in run.seeds] == ["not_written"] * 2 and len(server.requests) == 4
+    assert "number 2 at a start" in server.requests[2]["messages"][1]["content"]
+    shown = CliRunner().invoke(show, [str(run.folder)])
+    assert shown.exit_code == 0 and "holds no module (no_code)" in " ".join(shown.stdout.split())
