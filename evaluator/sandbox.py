@@ -28,7 +28,9 @@ SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "
 SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
 ISOLATION = ("--unshare-all", "--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL")
 PRIVATE_TMP_BYTES = 1 << 30
-GPU_DEVICES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
+GPU_DEVICES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset", "dxg")
+"""The driver's nodes beside the numbered ones; `dxg` is the one under WSL 2."""
+CUDA_FOLDERS = ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH")
 PROBE_SECONDS = 20
 
 
@@ -105,11 +107,12 @@ def _system() -> Iterator[str]:
 
 
 def _folders(request: Request) -> Iterator[str]:
-    """Python, this package, the compiled simulator, the task's folder, the solution."""
+    """Python, this package, the compiled simulator, the CUDA that variables name, the task's folder, the solution."""
     package = Path(__file__).resolve().parent
     python = [sys.prefix, sys.base_prefix, *_library_folders()]
     simulator = user_cache() / "kernelskill"
-    needed = [*python, str(package), str(simulator), str(Path(request.task.path).parent), request.solution]
+    cuda = [folder for name in CUDA_FOLDERS for folder in os.environ.get(name, "").split(os.pathsep) if folder]
+    needed = [*python, *cuda, str(package), str(simulator), str(Path(request.task.path).parent), request.solution]
     existing = {str(Path(path).absolute()) for path in needed if Path(path).exists()}
     for folder in sorted(existing):  # parents before what is below them
         if not folder.startswith("/usr/"):
