@@ -20,6 +20,8 @@ def command(run: Path, round_: int | None, first: int | None, repair: int | None
     """
     if (round_ is None) == (first is None):
         raise click.UsageError("give --round N, or --first-solution N")
-    from kernelskill.report.asked import prompt_of
+    from kernelskill.report.asked import outdated, prompt_of
 
+    if outdated(run):
+        click.echo("the prompt templates have changed since: this is how they put it now", err=True)
     click.echo(prompt_of(run, round_ or 0, first or 0, repair or 0), nl=False)

@@ -24,13 +24,18 @@ def command(ctx: click.Context, folder: Path, file: Path | None, request: str, j
     """
     if file is None:
         _submit_batch(ctx, folder, jobs, as_json)
+    from kernelskill.errors import RunHeldError
     from kernelskill.exchange import go_on, hand_in
     from kernelskill.report.live import Silent
     from kernelskill.report.turn import turn_lines, turn_of
 
     assert file is not None
     hand_in(folder, file.read_bytes(), file, request)
-    turn = turn_of(go_on(folder, Silent()))
+    try:
+        turn = turn_of(go_on(folder, Silent()))
+    except RunHeldError:
+        click.echo("handed in; the process that is working on this run takes it", err=True)
+        ctx.exit(3)
     click.echo(json.dumps(turn) if as_json else "\n".join(turn_lines(turn)))
     ctx.exit(3 if turn["state"] == "waiting" else 0 if turn["solution"] else 1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from kernelskill.methods import load_methods
 from kernelskill.model import Attempt
 from kernelskill.paths import methods_folder
 from kernelskill.report.audit import select_decisions
-from kernelskill.writers.request import Request, render
+from kernelskill.writers.litellm import TRANSCRIPT
+from kernelskill.writers.request import Request, render, templates_digest
 from kernelskill.writers.requestbox import PROMPT, REQUESTS, RequestBox
 
 
@@ -31,6 +33,13 @@ def prompt_of(folder: Path, round_: int = 0, first: int = 0, repair: int = 0) ->
         request = repair_of(run, request, run.seeds if first else run.graph.attempts, first or round_, repair)
     posted = RequestBox(run.folder / REQUESTS).find(request)
     return (posted.folder / PROMPT).read_text(encoding="utf-8") if posted else render(request).markdown
+
+
+def outdated(folder: Path) -> bool:
+    """The templates have changed since a model was asked, so that a prompt rendered now may differ from what went out."""
+    run = Run.open(folder)
+    chats = (json.loads(run.store.get(call.digest, TRANSCRIPT)) for call in run.calls)
+    return any(chat["prompt_version"] != templates_digest() for chat in chats)
 
 
 def request_of(run: Run, round_: int) -> Request:

@@ -160,6 +160,15 @@ def test_the_commands_say_what_is_open_and_end_with_their_exit_code(batch):
     assert refused.exit_code == 2 and "not taken: transpose-001" in refused.stderr
 
 
+def test_what_is_handed_in_while_another_process_waits_is_taken_by_it(session, tmp_path):
+    session.start(rounds=1)
+    (tmp_path / "mine.py").write_text(session.right())
+    with held(session.folder):
+        done = CliRunner().invoke(group, ["submit", str(session.folder), str(tmp_path / "mine.py")], catch_exceptions=False)
+    assert done.exit_code == 3 and "handed in; the process that is working on this run takes it" in done.output
+    assert session.go_on().run.graph.attempts[0].outcome == "improved"
+
+
 def test_one_run_is_handed_in_by_its_folder(session, tmp_path):
     session.start(rounds=1)
     (tmp_path / "mine.py").write_text(session.right())

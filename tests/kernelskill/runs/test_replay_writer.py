@@ -1,5 +1,7 @@
 """A recorded run played again by its own record, and what its writer was asked."""
 
+import json
+
 import pytest
 from click.testing import CliRunner
 from conftest import TASK, Session
@@ -7,7 +9,10 @@ from conftest import TASK, Session
 from kernelskill import assembly
 from kernelskill.cli import group
 from kernelskill.errors import RunError
+from kernelskill.model import ModelCall
 from kernelskill.report.asked import prompt_of
+from kernelskill.writers.litellm import TRANSCRIPT
+from kernelskill.writers.request import templates_digest
 
 
 def attempts(session):
@@ -82,3 +87,13 @@ def test_repairs_are_replayed_and_their_prompts_shown(session, tmp_path):
     assert "solution.py:1: invalid syntax" in prompt_of(session.folder, 1, repair=1)
     with pytest.raises(RunError, match="nothing was asked for a repair 2"):
         prompt_of(session.folder, 1, repair=2)
+
+
+def test_templates_that_changed_since_a_model_was_asked_are_told(recorded, tmp_path):
+    again = replayed(recorded, tmp_path / "again")
+    run = again.run
+    for version, told in ((templates_digest(), False), ("older", True)):
+        run.store.put(version, json.dumps({"prompt_version": version}), TRANSCRIPT)
+        run.keep_call(ModelCall(role="optimizer", model="some/model", digest=version))
+        shown = CliRunner().invoke(group, ["prompt", str(again.folder), "--round", "1"], catch_exceptions=False)
+        assert ("templates have changed since" in shown.stderr) is told and shown.stdout == prompt_of(again.folder, 1)
