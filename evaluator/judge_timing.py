@@ -111,9 +111,10 @@ class Session:
     def alone(self, runner: Runner, precision: Precision) -> TimeEstimate:
         """Times a solution and compares some of the timed calls with the reference. Raises Ended, WrongWhenTimed."""
         self.note_state()
+        samples = [self.sample(runner)]  # it is slow in other ways, too
         began = time.monotonic()
-        samples = [self.sample(runner) for _ in range(FIRST_SAMPLES)]
-        count = _planned((time.monotonic() - began) / FIRST_SAMPLES)
+        samples += [self.sample(runner) for _ in range(FIRST_SAMPLES - 1)]
+        count = _planned((time.monotonic() - began) / (FIRST_SAMPLES - 1))
         later = np.arange(FIRST_SAMPLES, count + 1)
         checked = set(self.rng.choice(later, min(CHECKED_CALLS, len(later)), replace=False).tolist())
         while len(samples) <= count:

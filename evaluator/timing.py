@@ -32,8 +32,9 @@ SHIFT_BYTES = 64 << 10
 SPOILED_BLOCKS = 2
 FLUSH_FACTOR, LEAST_FLUSH = 2, 64 << 20
 """The L2 cache is overwritten with this many times its size (bytes; at least)."""
-GATE_NS = 100_000
-"""How long the gate is closed: longer than Python needs to queue a call of a few kernels. What takes it longer counts."""
+GATE_NS = 300_000
+"""How long the gate is closed: longer than Python needs to queue some tens of kernels, or to enter a compiled PyTorch model.
+What takes it longer counts."""
 SYNCHRONISE_US = 25.0
 """Waiting for an idle device takes less."""
 GATE_THREADS = 1024
