@@ -65,7 +65,7 @@ class Solution(ABC):
 
     @abstractmethod
     def side_stream(self) -> tuple[Any, Any]:
-        """On a GPU, after all work so far is done: a stream of its own (with `synchronize`), and the context that makes it current."""
+        """On a GPU, when all work so far is done: a stream of its own (with `synchronize`), and what makes it current."""
 
     @abstractmethod
     def reversed_axes(self, array: Any) -> Any:

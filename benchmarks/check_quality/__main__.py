@@ -38,6 +38,8 @@ class Bench:
     only: str
     part: tuple[int, int]
     """(i, n): every kernel belongs to one of n parts, and this is part i."""
+    limit: float
+    """Seconds that one check may take."""
     until: float
     """`time.monotonic()` after which no further kernel is begun."""
 
@@ -45,7 +47,7 @@ class Bench:
         """The check of one solution text."""
         path = self.folder / "solution.py"
         path.write_text(source, encoding="utf-8")
-        request = Request(task=spec, solution=str(path), mode=self.mode, device=self.device, timeout_s=60, seed=seed)
+        request = Request(task=spec, solution=str(path), mode=self.mode, device=self.device, timeout_s=self.limit, seed=seed)
         return check(CheckRequest(request=request, examples=self.examples))
 
     def wanted(self, name: str) -> bool:
@@ -109,12 +111,13 @@ def main() -> None:
     parser.add_argument("--part", default="0/1", help="0/3, 1/3, 2/3: a third of the kernels")
     parser.add_argument("--examples", type=int, default=100)
     parser.add_argument("--device", choices=["sim", "cuda"], default="sim")
+    parser.add_argument("--limit", type=float, default=60, help="seconds that one check may take")
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no kernel after that")
     parser.add_argument("--out", type=Path, default=None, help=f"e.g. {RESULT}")
     given = parser.parse_args()
     mode, device = choose_device(Options(device=given.device))
     with tempfile.TemporaryDirectory() as name:
-        bench = Bench(device, mode, Path(name), given.examples, given.only, _part(given.part),
+        bench = Bench(device, mode, Path(name), given.examples, given.only, _part(given.part), given.limit,
                       time.monotonic() + given.seconds)
         planted = list(planted_rows(bench, 0))
         honest = list(honest_rows(bench, range(given.seeds)))

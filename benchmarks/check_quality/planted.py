@@ -77,8 +77,8 @@ PLANTED = (
     Kernel("grid without stride", "scale", elementwise(GOOD, grid="min((n + 255) // 256, 2)"), ("written",), {"n": 513}),
     Kernel("last element left out", "scale", elementwise("if (i < n - 1) y[i] = 2.f * x[i] + 1.f;"), ("written",), {"n": 1}),
     Kernel("no bounds check", "scale", elementwise("y[i] = 2.f * x[i] + 1.f;"), ("bounds",), {"n": 1}),
-    Kernel("reads one too far", "scale", elementwise("if (i < n) y[i] = 2.f * x[i] + 1.f + 0.f * x[i + 1];"), ("bounds",),
-           {"n": 1}),
+    Kernel("reads one too far", "scale", elementwise("if (i < n) y[i] = 2.f * x[i] + 1.f + 0.f * x[i + 1];"),
+           ("bounds", "agreement"), {"n": 1}),
     Kernel("input changed", "scale", elementwise("if (i < n) { y[i] = 2.f * x[i] + 1.f; ((float*)x)[i] = 0.f; }"), ("inputs",),
            {"n": 1}),
     Kernel("thread index in a byte", "scale", elementwise(
