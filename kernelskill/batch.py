@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -89,7 +89,7 @@ class Batch:
             yield from map(play, runs)
             return
         with ProcessPoolExecutor(min(jobs, len(runs)), get_context("spawn")) as workers:
-            yield from workers.map(play, runs)
+            yield from (turn.result() for turn in as_completed([workers.submit(play, run) for run in runs]))
 
     def ready(self) -> list[Path]:
         """Runs that can go on now: neither finished nor waiting."""
