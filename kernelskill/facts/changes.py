@@ -7,16 +7,16 @@ import re
 from collections import Counter
 
 from evaluator.types import Evaluation
-from kernelskill.facts.solution_source import read_solution
+from kernelskill.facts.solution_source import FREE_OF_COMPUTATION, read_solution
 from kernelskill.model import Part
 from kernelskill.tasks.cuda_text import CudaText
 
 LIBRARIES = ("cupy", "cupyx", "torch")
-ALLOCATING = frozenset({
-    "empty", "empty_like", "empty_strided", "zeros", "zeros_like", "full", "ones", "ones_like", "ascontiguousarray", "asarray",
-    "contiguous", "clone", "copy", "detach", "view", "reshape", "RawModule", "RawKernel", "get_function", "current_stream",
-    "ExternalStream", "Device", "int32", "int64", "uint32", "uint64", "float16", "float32", "float64", "from_dlpack",
-})
+STEPS = frozenset({"Stream", "Event", "Generator"})
+"""Of what computes nothing, what is a step of its own."""
+AROUND = frozenset({"contiguous", "clone", "copy", "detach", "view", "get_function", "current_stream", "get_current_stream",
+                    "MemoryPointer", "UnownedMemory"})
+ALLOCATING = (FREE_OF_COMPUTATION | AROUND) - STEPS
 """Calls that any solution may need around its launches: they are no step of their own."""
 
 

@@ -12,7 +12,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_FREE_OF_COMPUTATION = _words("""
+FREE_OF_COMPUTATION = _words("""
     empty empty_like empty_strided zeros zeros_like ones ones_like full full_like tensor as_tensor asarray array
     ascontiguousarray asfortranarray from_dlpack from_numpy frombuffer asnumpy device dtype float16 float32 float64 int8
     int16 int32 int64 uint8 uint16 uint32 uint64 bool_ bfloat16 RawKernel RawModule Size Tensor ndarray is_tensor
@@ -20,6 +20,7 @@ _FREE_OF_COMPUTATION = _words("""
     ExternalStream Device Event get_array_module is_contiguous iscontiguous numel ndim isscalar result_type
     memory_format Generator
 """)
+"""Functions and classes of array libraries that compute nothing."""
 _FREE_MODULES = _words("cuda utils library autograd jit backends version testing random runtime compiler")
 _COMPUTING_METHODS = _words("""
     matmul mm bmm addmm dot mv einsum softmax log_softmax sum mean max min amax amin prod norm var std argmax argmin cumsum
@@ -203,7 +204,7 @@ def _computes(node: ast.AST, aliases: Mapping[str, str], layers: set[str]) -> bo
     name = _dotted(node.func, aliases)
     if name:
         parts = name.split(".")
-        return parts[-1] not in _FREE_OF_COMPUTATION and not any(p in _FREE_MODULES for p in parts[1:-1])
+        return parts[-1] not in FREE_OF_COMPUTATION and not any(p in _FREE_MODULES for p in parts[1:-1])
     match node.func:
         case ast.Attribute(value=ast.Name(id="self"), attr=attribute):
             return attribute in layers

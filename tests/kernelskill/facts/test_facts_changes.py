@@ -35,6 +35,7 @@ def launched(block=128):
     ((("2.0f * x[i]", "x[i] + x[i]"),), {"kernels"}),
     ((("cupy.empty_like(x)", "cupy.zeros(x.shape, cupy.float32)"), ("def run", "SIZES = {}\n\n\ndef run")), set()),
     ((("    return y", "    return cupy.sqrt(y)"),), {"host"}),
+    ((("    return y", "    cupy.cuda.Stream()\n    return y"),), {"host"}),
     ((("    return y", "    cupy.cuda.Stream.null.synchronize()\n    return y"),), {"host"}),
 ])
 def test_a_changed_text_is_told_by_part(change, parts):
