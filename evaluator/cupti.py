@@ -79,6 +79,8 @@ class _Recorder:
     def __init__(self, library: Any) -> None:
         self._library = library
         self.activities: list[Activity] = []
+        self._zero: int | None = None
+        """Nanoseconds on CUPTI's clock that count as 0: microseconds since 1970 lose fractions in a float."""
         self._buffers: dict[int, Any] = {}
         self._callbacks = (_Requested(self._requested), _Completed(self._completed))
         self.call("cuptiActivityRegisterCallbacks", *self._callbacks)
@@ -99,23 +101,26 @@ class _Recorder:
         record = ctypes.c_void_p()
         following: Callable[..., int] = self._library.cuptiActivityGetNextRecord
         while following(ctypes.c_void_p(buffer), ctypes.c_size_t(valid), ctypes.byref(record)) == 0 and record.value:
-            activity = _read(record.value)
-            if activity is not None:
-                self.activities.append(activity)
+            self._take(record.value)
         self._buffers.pop(buffer, None)
 
+    def _take(self, address: int) -> None:
+        kind = ctypes.c_uint32.from_address(address).value
+        if kind == CONCURRENT_KERNEL:
+            kernel = _Kernel.from_address(address)
+            self.activities.append(Activity(
+                "kernel", demangled(kernel.name or b""), *self._when(kernel), tuple(kernel.grid), tuple(kernel.block),
+                kernel.static_shared + kernel.dynamic_shared))
+        elif kind in (MEMCPY, MEMSET):
+            moved = _Transfer.from_address(address)
+            name = "copy" if kind == MEMCPY else "fill"
+            self.activities.append(Activity(name, name, *self._when(moved), nbytes=moved.bytes))
 
-def _read(address: int) -> Activity | None:
-    kind = ctypes.c_uint32.from_address(address).value
-    if kind == CONCURRENT_KERNEL:
-        kernel = _Kernel.from_address(address)
-        return Activity("kernel", demangled(kernel.name or b""), kernel.start / 1e3, (kernel.end - kernel.start) / 1e3,
-                        tuple(kernel.grid), tuple(kernel.block), kernel.static_shared + kernel.dynamic_shared)
-    if kind in (MEMCPY, MEMSET):
-        moved = _Transfer.from_address(address)
-        name = "copy" if kind == MEMCPY else "fill"
-        return Activity(name, name, moved.start / 1e3, (moved.end - moved.start) / 1e3, nbytes=moved.bytes)
-    return None
+    def _when(self, record: _Kernel | _Transfer) -> tuple[float, float]:
+        """Start and length in us; the first start is 0."""
+        if self._zero is None:
+            self._zero = record.start
+        return (record.start - self._zero) / 1e3, (record.end - record.start) / 1e3
 
 
 @lru_cache(maxsize=1024)

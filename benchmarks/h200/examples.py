@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from benchmarks.examples import EXAMPLES, RESULTS, ROOT
@@ -30,19 +34,41 @@ from kernelskill.report.audit import rules_of
 PART = "optimised_examples"
 SHOWN = ("sol_time_us", "headroom", "nsight_bottleneck", "dram_throughput_pct", "launch_overhead_pct", "device_busy_pct")
 """Facts of the last decision that the record shows."""
+PRINTED = ("start_us", "best_us", "methods", "attempted", "cost")
 SECONDS_AN_EXAMPLE = 900
+RUNNING: list[subprocess.Popen[str]] = []
 
 
-def optimise(name: str, folder: Path, rounds: int) -> tuple[dict[str, Any], float]:
-    """(what `optimize --json` said, seconds it took). Raises SystemExit where the command failed."""
+def optimise(name: str, folder: Path, rounds: int, gpu: int) -> tuple[dict[str, Any], float]:
+    """(what `optimize --json` said, seconds it took). Raises RuntimeError where the command failed."""
     began = time.monotonic()
     call = [sys.executable, "-m", "kernelskill", "optimize", f"examples/{name}", "--device", "cuda", "--rounds", str(rounds),
             "--out", str(folder), "--json"]
-    done = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=False, timeout=SECONDS_AN_EXAMPLE)
-    if done.returncode:
-        raise SystemExit(f"{name}: exit code {done.returncode}\n{done.stderr[-4000:]}{done.stdout[-2000:]}")
-    report: dict[str, Any] = json.loads(done.stdout)
+    variables = {**os.environ, "CUDA_VISIBLE_DEVICES": str(gpu)}
+    process = subprocess.Popen(call, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
+    RUNNING.append(process)
+    try:
+        out, err = process.communicate(timeout=SECONDS_AN_EXAMPLE)
+    finally:
+        stop(process)
+    if process.returncode:
+        raise RuntimeError(f"{name}: exit code {process.returncode}\n{err[-4000:]}{out[-2000:]}")
+    report: dict[str, Any] = json.loads(out)
     return report, time.monotonic() - began
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    """Interrupts a run that has not ended, which ends its evaluation too."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+
+
+def terminated(*_: object) -> None:
+    """A killed benchmark leaves nothing on the GPU."""
+    for process in RUNNING:
+        stop(process)
+    sys.exit(128 + signal.SIGTERM)
 
 
 def row_of(run: Run, report: dict[str, Any], seconds: float, simulated: dict[str, Any]) -> dict[str, Any]:
@@ -107,21 +133,35 @@ def simulator(run: Run, decisions: Sequence[Decision], attempted: Sequence[str],
 
 
 def main(argv: list[str]) -> int:
-    """Exit code 0; the record is written after every example, so that a killed run leaves those before it."""
+    """Exit code 0, 1 where an example failed; the record is written after every example, for a run that is killed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.h200 examples", description=__doc__)
     parser.add_argument("names", nargs="*", default=list(EXAMPLES))
     parser.add_argument("--folder", type=Path, help="keep the runs here")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--gpus", type=int, default=1, help="GPUs of this host to use, one example each at a time")
     parser.add_argument("--results", type=Path, help="write the record into this folder")
     options = parser.parse_args(argv)
+    signal.signal(signal.SIGTERM, terminated)
     record = provenance(" ".join(["python -m benchmarks.h200 examples", *argv]))
     simulated = json.loads((RESULTS / "examples_sim.json").read_text(encoding="utf-8"))["examples"]
+    free: SimpleQueue[int] = SimpleQueue()
+    for gpu in range(options.gpus):
+        free.put(gpu)
+
+    def one(name: str) -> tuple[str, dict[str, Any] | str]:
+        folder, gpu = (options.folder or Path(temporary)) / name, free.get()
+        try:
+            report, seconds = optimise(name, folder, options.rounds, gpu)
+            return name, row_of(Run.open(folder), report, seconds, simulated[name])
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            return name, str(error)
+        finally:
+            free.put(gpu)
+
     rows: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as temporary:
-        for name in options.names:
-            folder = (options.folder or Path(temporary)) / name
-            report, seconds = optimise(name, folder, options.rounds)
-            rows[name] = row_of(Run.open(folder), report, seconds, simulated[name])
-            print(name, {key: rows[name][key] for key in ("start_us", "best_us", "methods", "attempted", "cost")}, flush=True)
+    with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(options.gpus) as threads:
+        for name, row in threads.map(one, options.names):
+            rows[name] = row
+            print(name, row if isinstance(row, str) else {key: row[key] for key in PRINTED}, flush=True)
             write(PART, record, {"examples": rows}, **({"folder": options.results} if options.results else {}))
-    return 0
+    return int(any(isinstance(row, str) for row in rows.values()))
