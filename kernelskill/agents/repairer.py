@@ -14,7 +14,7 @@ from kernelskill.writers.request import Failure, Request
 
 MENDABLE = frozenset({"compile", "shape", "numerical", "precision", "memory", "synchronisation", "launch", "timeout",
                       "rejected", "runtime", "off_method"})
-"""Not: what the simulator cannot execute (the method needs it), and answers without a module (they were asked for again)."""
+"""Not: answers without a module (they were asked for again), and what cannot be judged at all."""
 
 
 def to_repair(attempts: Sequence[Attempt], budget: int) -> Attempt | None:
@@ -23,7 +23,12 @@ def to_repair(attempts: Sequence[Attempt], budget: int) -> Attempt | None:
     if last is None or last.diagnosis is None or not last.child or last.outcome == "duplicate" or last.repair >= budget:
         return None
     seen = [a.diagnosis.key for a in attempts[:-1] if a.diagnosis is not None]
-    return last if last.diagnosis.kind in MENDABLE and last.diagnosis.key not in seen else None
+    return last if _mendable(last.diagnosis) and last.diagnosis.key not in seen else None
+
+
+def _mendable(diagnosis: Diagnosis) -> bool:
+    """A writer can do something about it; of what the simulator does not execute where a line of the code is named."""
+    return diagnosis.kind in MENDABLE or diagnosis.key.startswith("unsupported:")
 
 
 def repair_request(request: Request, failed: Diagnosis, source: str, path: Path) -> Request:

@@ -99,4 +99,6 @@ def test_what_is_good_or_cannot_be_mended_is_left(last):
 def test_broken_promises_and_lost_precision_can_be_mended():
     assert to_repair([attempt(diagnosis=off_method(["m promises x above 1 (is 0)"]), outcome="off_method")], 1) is not None
     assert to_repair([attempt(diagnosis=imprecise("class tf32"))], 1) is not None
+    named = judged(Status.UNSUPPORTED, findings=(Finding(kind="unsupported", message="wgmma", kernel="k", line=4),))
+    assert to_repair([attempt(diagnosis=classify(named))], 1) is not None
     assert off_method(["m promises x above 1 (is 0)"]).key == off_method(["m promises x above 1 (is 0.5)"]).key
