@@ -31,6 +31,8 @@ from kernelskill.cli.allow import ALLOW_LIBRARY_HELP, split_names
               help="Right and faster code that is another method's: refuse it, or keep it as that method's attempt.")
 @click.option("--no-long-term", is_flag=True, help="Ablation: no rules and no cards.")
 @click.option("--no-short-term", is_flag=True, help="Ablation: neither rules nor writer know what was tried.")
+@click.option("--experience", envvar="KERNELSKILL_EXPERIENCE", metavar="FILE", default="",
+              help="Use what earlier runs brought, and add to it: a store's file, or `user` for your own. Off by default.")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="Runs that go on at once.")
 @click.option("--json", "as_json", is_flag=True, help="The index as JSON.")
 @click.pass_context
