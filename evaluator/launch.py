@@ -190,7 +190,7 @@ def serve(
 ) -> None:
     """Answers messages until the judge hangs up. A failure is an answer too.
 
-    `before_solution` is called before the solution is imported, once cupy is ready (and torch, for a kernelbench task on a GPU).
+    `before_solution` is called once cupy is ready (on a GPU torch too, for a kernelbench task), before the solution is.
     """
     host: Host | None = None
     session: Any = None

@@ -204,8 +204,9 @@ class KernelBenchSolution(Solution):
         if type(value) not in (self.torch.Tensor, self.torch.nn.Parameter):
             raise WrongForm(f"forward returns {type(value).__name__} at {where}; every output must be a torch.Tensor")
         if vars(value):
-            raise WrongForm(f"forward returns a tensor with attributes of its own ({', '.join(sorted(vars(value))[:3])}) at {where}; "
-                            "an output must be a plain torch.Tensor")
+            own = ", ".join(sorted(vars(value))[:3])
+            raise WrongForm(f"forward returns a tensor with attributes of its own ({own}) at {where}; an output must be a plain "
+                            "torch.Tensor")
         leaf: Leaf = self.as_leaf(value)
         return leaf
 

@@ -190,6 +190,7 @@ def with_buffers(data: Mapping[str, Any], expected: Any) -> Any:
 
 
 def has_buffers(expected: Any) -> bool:
+    """Whether the reference changes buffers of its model."""
     return isinstance(expected, Mapping) and set(expected) == {"result", "buffers"}
 
 

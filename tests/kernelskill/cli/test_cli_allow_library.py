@@ -7,7 +7,8 @@ from click.testing import CliRunner
 from kernelskill.cli import group
 
 GUARDS = Path(__file__).resolve().parents[2] / "guards"
-CALL = ["evaluate", str(GUARDS / "cheats" / "calls_matmul.py"), "--task", str(GUARDS / "tasks" / "linear.py"), "--device", "sim"]
+SOLUTION, TASK = GUARDS / "cheats" / "calls_matmul.py", GUARDS / "tasks" / "linear.py"
+CALL = ["evaluate", str(SOLUTION), "--task", str(TASK), "--device", "sim"]
 
 
 def test_a_name_that_is_no_operators_is_refused_before_anything_runs():
