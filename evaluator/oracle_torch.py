@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from evaluator.kernelbench_module import UnknownConstant, batch_constant, load_module
+from evaluator.kernelbench_module import UnknownConstant, load_module
 from evaluator.oracle import Oracle, Perturbation, Problem, TaskFault, describe_failure, perturbed
 from evaluator.solutions import MODEL_SEED
 from evaluator.torch_leaves import as_leaf, as_tensor
@@ -53,8 +53,8 @@ class KernelBenchOracle(Oracle):
         """
         accepted: list[dict[str, int]] = []
         refusals: list[str] = []
-        for sizes in (*candidates, *self._last_resorts(candidates)):
-            if accepted and sizes not in candidates:
+        for position, sizes in enumerate((*candidates, *self.spec.last_sizes)):
+            if accepted and position >= len(candidates):
                 break
             try:
                 self._outputs(self._own_problem(sizes, self.spec.seed))
@@ -68,13 +68,6 @@ class KernelBenchOracle(Oracle):
         if accepted:
             self._refuse_random(self._own_problem(min(accepted, key=lambda s: math.prod(s.values())), self.spec.seed))
         return tuple(accepted)
-
-    def _last_resorts(self, candidates: tuple[dict[str, int], ...]) -> list[dict[str, int]]:
-        """Where no candidate runs (an image size that the layers fix): the full sizes with a small batch."""
-        batch = batch_constant(self.spec.sizes)
-        if not candidates or batch is None:
-            return []
-        return [{**self.spec.sizes, batch: rows} for rows in (2, 1, 3) if rows < self.spec.sizes[batch]]
 
     def _module(self, sizes: Mapping[str, int]) -> Any:
         key = tuple(sorted(sizes.items()))
@@ -132,8 +125,8 @@ class KernelBenchOracle(Oracle):
 
     def _run(self, problem: Problem, perturbation: Perturbation | None, *, double: bool, seed: int = MODEL_SEED) -> Any:
         def tensor(leaf: Any) -> Any:
-            moved = _moved(leaf, perturbation, double)
-            return moved.to(self.device) if isinstance(moved, torch.Tensor) else moved
+            return _moved(leaf, perturbation, double) if self.device == "cpu" else (
+                _moved_there(leaf, perturbation, double, self.device))
 
         torch.manual_seed(MODEL_SEED)
         model = self._model(map_leaves(as_tensor, problem.init))
@@ -144,11 +137,11 @@ class KernelBenchOracle(Oracle):
         inputs = {name: map_leaves(tensor, value) for name, value in problem.inputs.items()}
         torch.manual_seed(seed)
         raw, result, buffers = self._forward(model, list(inputs.values()))
-        now = dict(_arrays(map_leaves(as_leaf, inputs)))
-        given = _arrays(problem.inputs) if perturbation is None and not double else ()
-        changed = {path for path, leaf in given if leaf.values.tobytes() != now[path].values.tobytes()}
-        outputs = {_memory(value) for _, value in leaves(raw, "") if isinstance(value, torch.Tensor)}
         tensors = {path: value for name, tree in inputs.items() for path, value in leaves(tree, name)}
+        given = dict(_arrays(problem.inputs)) if perturbation is None and not double else {}
+        now = {path: as_leaf(tensors[path]) for path in {*given, *self._changed}}
+        changed = {path for path, leaf in given.items() if leaf.values.tobytes() != now[path].values.tobytes()}
+        outputs = {_memory(value) for _, value in leaves(raw, "") if isinstance(value, torch.Tensor)}
         returned = {path for path in changed if _memory(tensors[path]) in outputs}
         return self._with_effects(result, buffers, now, changed, returned)
 
@@ -195,6 +188,22 @@ def _moved(leaf: Any, perturbation: Perturbation | None, double: bool) -> Any:
     values = leaf.as_float64() if perturbation is None else perturbed(leaf.as_float64(), *perturbation)
     dtype = "float64" if double else leaf.dtype
     return as_tensor(Leaf(round_to(values, dtype), dtype))
+
+
+def _moved_there(leaf: Any, perturbation: Perturbation | None, double: bool, device: str) -> Any:
+    """`_moved` on a GPU: full-size arrays are converted and perturbed where they are used."""
+    tensor = as_tensor(leaf)
+    if not isinstance(tensor, torch.Tensor):
+        return tensor
+    there = tensor.to(device)
+    if not there.is_floating_point() or (perturbation is None and not double):
+        return there
+    values = there.double()
+    if perturbation is not None:
+        relative, rng = perturbation
+        draws = torch.Generator(device).manual_seed(int(rng.integers(1 << 62)))
+        values *= 1.0 + relative * (2.0 * torch.empty_like(values).bernoulli_(0.5, generator=draws) - 1.0)
+    return values if double else values.to(there.dtype)
 
 
 def _arrays(inputs: Mapping[str, Any]) -> Iterator[tuple[str, Leaf]]:
