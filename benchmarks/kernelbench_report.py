@@ -36,7 +36,8 @@ def page(card: dict[str, Any], recorded: dict[str, Any], lint: dict[str, Any]) -
     failed = {key: row["error"] for key, row in problems.items() if "error" in row}
     about = (
         "Written by `python -m benchmarks.kernelbench_report` from `benchmarks/results/h200/kernelbench.json`: "
-        f"{made['device']}, driver {made['driver']}, PyTorch {made['versions'].get('torch')}, {made['date']}, commit {made['commit']}. "
+        f"{made['device']}, driver {made['driver']}, "
+        f"PyTorch {made['versions'].get('torch')}, {made['date']}, commit {made['commit']}. "
         f"{len(timed)} of {len(problems)} problems ran. Times are medians between CUDA events around one forward pass without "
         "autograd, a buffer larger than the L2 cache written before each; models in the mode their constructors leave them in.")
     lines = ["# KernelBench's references on an H200", "", about, "", WORDS, "",

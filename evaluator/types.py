@@ -61,6 +61,8 @@ class TaskSpec(Frozen):
     """The full problem. kernelbench: values of module-level integer constants (as shipped)."""
     check_sizes: tuple[dict[str, int], ...]
     """Problems small enough to verify in the simulator; same keys as `sizes`."""
+    last_sizes: tuple[dict[str, int], ...] = ()
+    """kernelbench: tried in turn, until one runs, where the reference refuses all of `check_sizes`."""
     tolerance: Tolerance = Tolerance()
     allow_library: tuple[str, ...] = ()
     """Operators of torch and CuPy that a solution may keep: names (`conv2d`), categories (`conv`), or `all` (see library.py)."""
@@ -139,7 +141,7 @@ FindingKind = Literal[
     "out_of_bounds", "misaligned", "shared_race", "uninitialised_shared", "uninitialised_output", "divergent_barrier",
     "deadlock", "runaway", "null_pointer", "argument_mismatch", "non_contiguous_argument", "launch_limit", "input_modified",
     "nondeterministic", "shuffle_outside_mask", "unsupported", "library_call", "guard", "implausible_time",
-    "uninitialised_global",
+    "uninitialised_global", "trap",
 ]
 
 

@@ -12,7 +12,7 @@ from kernelskill.model import Task
 from kernelskill.tasks.document import read_constants
 from kernelskill.tasks.native import read_check_sizes
 from kernelskill.tasks.reference import find_function
-from kernelskill.tasks.shapes import propose_check_sizes
+from kernelskill.tasks.shapes import last_resorts, propose_check_sizes
 
 
 def is_kernelbench(module: ast.Module) -> bool:
@@ -40,5 +40,6 @@ def load_module(path: Path, text: str, module: ast.Module) -> Task:
     sizes = module_constants(text)
     declared = read_constants(path, module, ("CHECK_SIZES",))
     checks = read_check_sizes(declared, sizes) if declared.values else propose_check_sizes(sizes)
-    spec = TaskSpec(name=path.stem, kind="kernelbench", path=str(path), sizes=sizes, check_sizes=checks)
+    last = () if declared.values else last_resorts(sizes)
+    spec = TaskSpec(name=path.stem, kind="kernelbench", path=str(path), sizes=sizes, check_sizes=checks, last_sizes=last)
     return Task(spec, path.parent, start_source="")

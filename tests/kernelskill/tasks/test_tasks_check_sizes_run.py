@@ -56,3 +56,21 @@ def test_no_size_that_runs_is_a_fault_of_the_task(tmp_path):
     )
     with pytest.raises(TaskFault, match="no proposed size runs: state CHECK_SIZES"):
         load_oracle(load_task(path).spec)
+
+
+FIXED = GROUPED.replace("width = 4096", "width = 16384").replace("self.norm = nn.GroupNorm(groups, channels)", "pass").replace(
+    "return self.norm(x)", "assert x.shape[2] == 16384 and x.shape[1] == 96, 'other sizes'\n        return x")
+
+
+def test_where_no_proposed_size_runs_the_full_size_is_checked_with_a_small_batch(tmp_path):
+    path = tmp_path / "fixed.py"
+    path.write_text(FIXED)
+    oracle = load_oracle(load_task(path).spec)
+    assert oracle.spec.check_sizes == ({"batch": 2, "channels": 96, "groups": 8, "width": 16384},)
+
+
+def test_before_that_all_sizes_are_divided_alike(tmp_path):
+    path = tmp_path / "related.py"
+    path.write_text(FIXED.replace("x.shape[2] == 16384 and x.shape[1] == 96", "512 * x.shape[1] == 3 * x.shape[2]"))
+    kept = load_oracle(load_task(path).spec).spec.check_sizes
+    assert {"batch": 2, "channels": 12, "groups": 8, "width": 2048} in kept
