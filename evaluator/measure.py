@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from evaluator.baselines import RECIPES, START, asked, expected_at, reference_process
+from evaluator.baselines import MAX_AUTOTUNE, RECIPES, START, asked, expected_at, reference_process
 from evaluator.judge_timing import OtherEnded, Session, WrongWhenTimed
 from evaluator.oracle import Oracle, Problem, TaskFault, load_oracle
 from evaluator.precision import Precision
 from evaluator.profile_sim import full_problem
 from evaluator.runner import Ended, Runner
-from evaluator.types import BaselineName, BaselineTime, Request
+from evaluator.trees import total_bytes
+from evaluator.types import BaselineName, BaselineTime, Request, TimeEstimate
 from evaluator.verify import Record, task_sizes
 from evaluator.wall_clock import check_reported
+
+CROWDED_BYTES = 32 << 30
+"""What the baselines' copies of the inputs may take together."""
 
 
 @dataclass
@@ -29,6 +35,8 @@ class Processes:
     reference: Runner | None = None
     """Gives expected values of KernelBench tasks at the full sizes."""
     baselines: dict[BaselineName, Runner] = field(default_factory=dict)
+    ready: set[BaselineName] = field(default_factory=set)
+    """Baselines that hold the inputs and are warm."""
     profiler: Runner | None = None
     """Mode sim: runs the full sizes."""
 
@@ -96,9 +104,39 @@ def measure(session: Session, processes: Processes, record: Record) -> tuple[dic
 
 def baseline_rows(request: Request, session: Session, processes: Processes, graph: bool) -> tuple[BaselineTime, ...]:
     """Every baseline of the request, in turns with the solution, whose graph was captured where `graph`. Raises Ended."""
-    rows = tuple(_row(request, session, processes, name, graph) for name in request.baselines)
+    failures = _prepare_together(request, session, processes)
+    rows = tuple(_row(request, session, processes, name, graph, failures) for name in request.baselines)
     session.note_state()
     return rows
+
+
+def _prepare_together(request: Request, session: Session, processes: Processes) -> dict[BaselineName, str]:
+    """Prepares, and so compiles, baselines at the same time, before any is timed; (name, why) of those that failed.
+
+    Not those that tune kernels by timing them, and none where their copies of the inputs would crowd the card.
+    """
+    together = [name for name in processes.baselines if not (name in RECIPES and RECIPES[name].compile_mode == MAX_AUTOTUNE)]
+    if total_bytes(session.problem.inputs) * (session.sets + 1) * len(together) > CROWDED_BYTES:
+        return {}
+    with ThreadPoolExecutor(max(len(together), 1)) as threads:
+        failures = dict(zip(together, threads.map(partial(_prepared, request, session, processes), together), strict=True))
+    return {name: reason for name, reason in failures.items() if reason is not None}
+
+
+def _prepared(request: Request, session: Session, processes: Processes, name: BaselineName) -> str | None:
+    """Prepares the baseline's process; why that failed."""
+    process = processes.baselines[name]
+    process.allow_until(time.monotonic() + request.baseline_timeout_s)
+    try:
+        if name == START:
+            process.load()
+        if session.kernelbench:
+            process.construct(session.problem)
+        session.prepare(process)
+    except Ended as ended:
+        return ended.failure.message
+    processes.ready.add(name)
+    return None
 
 
 def _compute_reference(session: Session, record: Record) -> None:
@@ -112,6 +150,7 @@ def _compute_reference(session: Session, record: Record) -> None:
 
 def _row(
     request: Request, session: Session, processes: Processes, name: BaselineName, solution_graph: bool,
+    failures: Mapping[BaselineName, str],
 ) -> BaselineTime:
     """One baseline. Raises Ended where the solution fails meanwhile."""
     flags = RECIPES[name].flags if name in RECIPES else "none"
@@ -120,15 +159,18 @@ def _row(
         what = "the task has no starting solution" if name == START else "a native task has no PyTorch reference"
         return BaselineTime(name=name, flags=flags, reason=what)
     session.deadline = time.monotonic() + request.baseline_timeout_s
-    for runner in (process, processes.solution):
-        runner.allow_until(session.deadline)
+    processes.solution.allow_until(session.deadline)
     try:
-        precision = _started(session, name, process)
+        reason = failures.get(name) or (None if name in processes.ready else _prepared(request, session, processes, name))
+        if reason is not None:
+            return BaselineTime(name=name, flags=flags, reason=reason)
+        process.allow_until(session.deadline)
+        precision = _precision_of(session, name, process)
         graph = name in RECIPES and RECIPES[name].graph
-        if graph and (reason := str(process.time("graph")["reason"])):
+        if graph and (reason := _captured(process)):
             return BaselineTime(name=name, flags=flags, reason=f"eager PyTorch cannot be captured: {reason}")
         own, other = session.in_turns(processes.solution, process, graphs=(graph and solution_graph, graph))
-        replayed, _ = (None, "") if graph else session.replayed(process, other.time_us)
+        replayed = None if graph else _replayed(session, process, other)
     except OtherEnded as ended:
         return BaselineTime(name=name, flags=flags, reason=str(ended))
     finally:
@@ -137,15 +179,26 @@ def _row(
         name=name, flags=flags, precision_class=precision.classify(), time=other, graph_time=replayed, solution_time=own)
 
 
-def _started(session: Session, name: BaselineName, process: Runner) -> Precision:
-    """Prepares the baseline's process and measures its precision. Raises OtherEnded; for a start that is wrong, too."""
+def _captured(process: Runner) -> str:
+    """Captures the baseline's call; why that is not possible. Raises OtherEnded."""
+    try:
+        return str(process.time("graph")["reason"])
+    except Ended as ended:
+        raise OtherEnded(ended.failure.message) from ended
+
+
+def _replayed(session: Session, process: Runner, measured: TimeEstimate) -> TimeEstimate | None:
+    """The baseline as graph replay, where it is short and can be captured. Raises OtherEnded."""
+    try:
+        return session.replayed(process, measured.time_us)[0]
+    except Ended as ended:
+        raise OtherEnded(ended.failure.message) from ended
+
+
+def _precision_of(session: Session, name: BaselineName, process: Runner) -> Precision:
+    """Measured on one call. Raises OtherEnded; for a start that is wrong, too."""
     precision = Precision()
     try:
-        if name == START:
-            process.load()
-        if session.kernelbench:
-            process.construct(session.problem)
-        session.prepare(process)
         if session.can_check:
             checkpoint = session.checkpoint()
             session.sample(process, factor=checkpoint.factor)
