@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from kernelskill.cli.agents import agent_options, agent_settings
 from kernelskill.cli.allow import ALLOW_LIBRARY_HELP, split_names
 
 
@@ -27,7 +28,7 @@ from kernelskill.cli.allow import ALLOW_LIBRARY_HELP, split_names
 @click.option("--device", default="auto", show_default=True, type=click.Choice(["auto", "sim", "cuda"]), help="Where it runs.")
 @click.option("--arch", default="sm_90", show_default=True, help="Architecture to simulate.")
 @click.option("--card", default="", help="Device card to simulate, by name or file; wins over --arch.")
-@click.option("--writer", default="template", show_default=True, help="Who writes the code.")
+@agent_options
 @click.option("--rules", multiple=True, type=click.Path(exists=True, file_okay=False, path_type=Path), help="More rules.")
 @click.option("--timeout", default=300.0, show_default=True, type=click.FloatRange(1), help="Seconds an evaluation may take.")
 @click.option("--allow-library", multiple=True, metavar="OPS", help=ALLOW_LIBRARY_HELP)
@@ -83,7 +84,8 @@ def _new(suite: str | None, kernelbench: Path | None, levels: tuple[int, ...], i
     if not where.exists():
         hint = "a SUITE is a folder of tasks" if suite != "kernelbench" else "give a checkout of it with --kernelbench DIR"
         raise click.UsageError(f"{where}: no such folder; {hint}")
-    options = assembly.Options(timeout_s=asked.pop("timeout"), allow_library=split_names(allow_library), **asked)
+    options = assembly.Options(timeout_s=asked.pop("timeout"), allow_library=split_names(allow_library),
+                               **agent_settings(**asked))
     tasks = select(find_tasks(where), levels, ids, sample, seed)
     selection = {"level": list(levels), "ids": ids, "sample": sample, "seed": seed if sample else None}
     name = "kernelbench" if kernelbench else where.resolve().name

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kernelskill.cli.agents import agent_options, agent_settings
 from kernelskill.cli.allow import ALLOW_LIBRARY_HELP, split_names
 
 
@@ -18,8 +19,7 @@ from kernelskill.cli.allow import ALLOW_LIBRARY_HELP, split_names
               help="Where solutions run; auto: a GPU when cupy can use one.")
 @click.option("--arch", default="sm_90", show_default=True, help="Architecture to simulate.")
 @click.option("--card", default="", help="Device card to simulate, by name or file; wins over --arch.")
-@click.option("--writer", default="", help="Who writes: template (built in); litellm (a language model, see --model); handoff "
-              "(you, or a coding agent); replay:RUN (what the writer of that run wrote).  [default: template]")
+@agent_options
 @click.option("--rules", multiple=True, type=click.Path(exists=True, file_okay=False, path_type=Path),
               help="Folder with more rules; may be repeated, a later rule wins by id.")
 @click.option("--timeout", default=300.0, show_default=True, type=click.FloatRange(1), help="Seconds an evaluation may take.")
@@ -30,29 +30,13 @@ from kernelskill.cli.allow import ALLOW_LIBRARY_HELP, split_names
 @click.option("--experience", envvar="KERNELSKILL_EXPERIENCE", metavar="FILE", default="",
               help="Use what earlier runs brought, and add to it: a store's file, or `user` for your own. Off by default.")
 @click.option("--no-experience", is_flag=True, help="Not even where KERNELSKILL_EXPERIENCE is set.")
-@click.option("--model", help="Model of the litellm writer, e.g. openai/gpt-5; implies --writer litellm (docs/writers.md).")
-@click.option("--max-tokens", type=click.IntRange(1), help="Tokens that the models of the run may use in all.")
-@click.option("--max-cost", type=click.FloatRange(0, min_open=True), help="US dollars that they may cost in all.")
-@click.option("--seeds", default=2, show_default=True, type=click.IntRange(1, 20),
-              help="First solutions that a writer makes of a task without one; the best is kept.")
-@click.option("--repairs", default=2, show_default=True, type=click.IntRange(0, 20),
-              help="Repairs of a failed attempt at most.")
-@click.option("--off-method", default="reject", show_default=True, type=click.Choice(["reject", "relabel"]),
-              help="Right and faster code that is another method's: refuse it, or keep it as that method's attempt.")
-@click.option("--policy", default="rules", show_default=True, type=click.Choice(["rules", "random"]),
-              help="Ablation: random draws any applicable method.")
-@click.option("--policy-seed", default=2026, show_default=True, help="Seed of --policy random.")
-@click.option("--no-long-term", is_flag=True, help="Ablation: no rules and no cards, the writer chooses from the catalogue.")
-@click.option("--no-short-term", is_flag=True, help="Ablation: neither rules nor writer know what was tried.")
 @click.option("--wait", is_flag=True, help="With --writer handoff: wait for each answer instead of ending with exit code 3.")
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder  [default: runs/<task>-<time>]")
 @click.option("--resume", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Go on with this run.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else.")
 @click.pass_context
-def command(ctx: click.Context, /, task: Path | None, rounds: int, device: str, arch: str, card: str, writer: str,
-            rules: tuple[Path, ...], timeout: float, allow_library: tuple[str, ...], experience: str, no_experience: bool,
-            wait: bool, out: Path | None, resume: Path | None, as_json: bool, model: str | None, max_tokens: int | None,
-            max_cost: float | None, no_long_term: bool, no_short_term: bool, **more: Any) -> None:
+def command(ctx: click.Context, /, task: Path | None, timeout: float, allow_library: tuple[str, ...], experience: str,
+            no_experience: bool, wait: bool, out: Path | None, resume: Path | None, as_json: bool, **asked: Any) -> None:
     """Make TASK's kernel faster, round by round; the best solution is <run>/best.py.
 
     TASK is a folder with task.toml or one Python file (native or KernelBench form).
@@ -68,13 +52,9 @@ def command(ctx: click.Context, /, task: Path | None, rounds: int, device: str, 
     folder = resume or out or assembly.default_folder(task or Path())
     try:
         if task is not None:
-            chosen = writer or ("litellm" if model else "template")
-            if no_long_term and chosen == "template":
-                raise click.UsageError("--no-long-term leaves the choice to the writer: give --model, or --writer handoff")
             options = assembly.Options(
-                rounds, device, arch, card, chosen, rules, timeout, "" if no_experience else experience,  # type: ignore[arg-type]
-                split_names(allow_library), model={"name": model, "max_tokens": max_tokens, "max_cost": max_cost},
-                long_term=not no_long_term, short_term=not no_short_term, **more)
+                timeout_s=timeout, experience="" if no_experience else experience, allow_library=split_names(allow_library),
+                **agent_settings(**asked))
             assembly.create_run(task, options, folder)
         standing = go_on(folder, observer, observer.waiting if wait else None)
     except KeyboardInterrupt:

@@ -72,9 +72,14 @@ class RunConfig(Frozen):
     @property
     def ablation(self) -> str:
         """What this run does without, for tables; "" for the whole system."""
-        parts = [("no long-term memory", not self.long_term), ("no short-term memory", not self.short_term),
-                 (f"random policy, seed {self.policy_seed}", self.policy == "random")]
-        return "; ".join(text for text, holds in parts if holds)
+        return ablation(self.long_term, self.short_term, self.policy, self.policy_seed)
+
+
+def ablation(long_term: bool, short_term: bool, policy: str, policy_seed: int) -> str:
+    """What is left out by these settings, in words."""
+    parts = [("no long-term memory", not long_term), ("no short-term memory", not short_term),
+             (f"random policy, seed {policy_seed}", policy == "random")]
+    return "; ".join(text for text, holds in parts if holds)
 
 
 @dataclass

@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from kernelskill.memory.run import ablation
 from kernelskill.report.benchsvg import distribution
 from kernelskill.report.console import progress_console, ratio_text, result_console, time_text
 from kernelskill.suites.bench import Bench
@@ -20,6 +21,8 @@ GROUPS = {"all": "all tasks", "clean": "clean", "set_aside": "set aside", "not_l
 BASELINES = {
     START: "the start", BEST_TORCH: "the best torch of at least its precision", BEST_OF_ALL: "the fastest of all baselines",
 }
+SETTINGS = {"long_term": True, "short_term": True, "policy": "rules", "policy_seed": 0}
+"""What an ablation changes, with what it is otherwise."""
 MODELLED = "Times are the simulator's model, not measured: trust the order, not the numbers."
 
 
@@ -106,6 +109,8 @@ def _asked(bench: Bench, rows: Sequence[BenchRow]) -> str:
     options, missing = bench.config.options, len(bench.tasks) - len(rows)
     text = (f"{len(bench.tasks)} tasks, at most {options['rounds']} rounds each, writer {options['writer']}, "
             f"device {options['device']}.")
+    without = ablation(*(options.get(name, usual) for name, usual in SETTINGS.items()))
+    text += f" Ablation: {without}." if without else ""
     chosen = ", ".join(f"{name} {value}" for name, value in bench.config.selection.items() if value not in (None, "", [], ()))
     text += f" Selected: {chosen}." if chosen else ""
     if missing:
