@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from kernelskill.cli.agents import agent_options, agent_settings
-from kernelskill.cli.allow import ALLOW_LIBRARY_HELP, split_names
+from kernelskill.cli.run_options import options_of, run_options
 
 
 @click.command("bench")
@@ -24,16 +23,7 @@ from kernelskill.cli.allow import ALLOW_LIBRARY_HELP, split_names
 @click.option("--lint", "lint_file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Take the lint from a file that `task check --out` wrote.  [default: lint every task first]")
 @click.option("--no-lint", is_flag=True, help="Do not tell clean tasks from those set aside.")
-@click.option("--rounds", default=15, show_default=True, type=click.IntRange(1, 1000), help="Rounds at most, for each task.")
-@click.option("--device", default="auto", show_default=True, type=click.Choice(["auto", "sim", "cuda"]), help="Where it runs.")
-@click.option("--arch", default="sm_90", show_default=True, help="Architecture to simulate.")
-@click.option("--card", default="", help="Device card to simulate, by name or file; wins over --arch.")
-@agent_options
-@click.option("--rules", multiple=True, type=click.Path(exists=True, file_okay=False, path_type=Path), help="More rules.")
-@click.option("--timeout", default=300.0, show_default=True, type=click.FloatRange(1), help="Seconds an evaluation may take.")
-@click.option("--allow-library", multiple=True, metavar="OPS", help=ALLOW_LIBRARY_HELP)
-@click.option("--allow", multiple=True, metavar="CLASS", help="Permit a lower precision: tf32, fp16 or bf16. May be repeated.")
-@click.option("--baselines", default="", metavar="NAMES", help="On a GPU: what solutions are compared with.  [default: all]")
+@run_options
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the bench  [default: runs/bench-<suite>-<time>]")
 @click.option("--resume", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Go on with this bench.")
 @click.option("--json", "as_json", is_flag=True, help="Print the scores as one JSON object and nothing else.")
@@ -74,9 +64,8 @@ def command(ctx: click.Context, /, suite: str | None, kernelbench: Path | None, 
 
 
 def _new(suite: str | None, kernelbench: Path | None, levels: tuple[int, ...], ids: str, sample: int | None, seed: int,
-         out: Path | None, allow_library: tuple[str, ...], **asked: Any) -> Any:
+         out: Path | None, **asked: Any) -> Any:
     """A bench that does not exist yet."""
-    from kernelskill import assembly
     from kernelskill.suites.bench import Bench
     from kernelskill.suites.discover import find_tasks, select
 
@@ -84,10 +73,8 @@ def _new(suite: str | None, kernelbench: Path | None, levels: tuple[int, ...], i
     if not where.exists():
         hint = "a SUITE is a folder of tasks" if suite != "kernelbench" else "give a checkout of it with --kernelbench DIR"
         raise click.UsageError(f"{where}: no such folder; {hint}")
-    options = assembly.Options(timeout_s=asked.pop("timeout"), allow_library=split_names(allow_library),
-                               **agent_settings(**asked))
     tasks = select(find_tasks(where), levels, ids, sample, seed)
     selection = {"level": list(levels), "ids": ids, "sample": sample, "seed": seed if sample else None}
     name = "kernelbench" if kernelbench else where.resolve().name
     folder = out or Path("runs") / f"bench-{name}-{datetime.now():%Y%m%d-%H%M%S}"
-    return Bench.create(folder, suite or name, tasks, options, selection)
+    return Bench.create(folder, suite or name, tasks, options_of(**asked), selection)

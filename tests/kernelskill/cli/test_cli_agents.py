@@ -6,14 +6,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from kernelskill.cli.agents import agent_settings
 from kernelskill.cli.bench import command as bench
 from kernelskill.cli.optimize import command as optimize
+from kernelskill.cli.run_options import options_of
 from kernelskill.errors import KernelSkillError
 from kernelskill.memory.run import ablation
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
-USUAL = {"model": None, "max_tokens": None, "max_cost": None, "no_long_term": False, "no_short_term": False}
+USUAL = {"model": None, "max_tokens": None, "max_cost": None, "no_long_term": False, "no_short_term": False,
+         "timeout": 1.0, "allow_library": (), "experience": "", "no_experience": False}
 
 
 @pytest.mark.parametrize("options, message", [
@@ -40,11 +41,10 @@ def test_without_a_model_nothing_is_made(tmp_path, monkeypatch):
 
 
 def test_a_model_implies_its_writer_and_the_rest_passes_through():
-    found = agent_settings("", **USUAL | {"model": "openai/x", "max_tokens": 5}, repairs=1)
-    assert (found["writer"], found["repairs"]) == ("litellm", 1)
-    assert (found["model"]["name"], found["model"]["max_tokens"]) == ("openai/x", 5)
-    assert agent_settings("", **USUAL)["writer"] == "template"
-    assert agent_settings("handoff", **USUAL | {"no_long_term": True})["long_term"] is False
+    found = options_of("", **USUAL | {"model": "openai/x", "max_tokens": 5}, repairs=1)
+    assert (found.writer, found.repairs, found.model["name"], found.model["max_tokens"]) == ("litellm", 1, "openai/x", 5)
+    assert options_of("", **USUAL).writer == "template"
+    assert options_of("handoff", **USUAL | {"no_long_term": True}).long_term is False
 
 
 def test_an_ablation_is_named_in_full():
