@@ -82,9 +82,9 @@ HOSTILE = (
     Hostile("misaligned_address", Status.RUNTIME_ERROR, ("misaligned",), alone=True,
             cuda="*(float*)((char*)y + 4 * i + 1) = x[i];"),
     Hostile("null_pointer", Status.RUNTIME_ERROR, ("null_pointer", "llegal"), alone=True, cuda="*(volatile float*)0 = x[i];"),
-    Hostile("device_trap", Status.RUNTIME_ERROR, ("aunch", "llegal instruction"), alone=True, gpu_only=True,
+    Hostile("device_trap", Status.RUNTIME_ERROR, ("trap", "aunch", "llegal instruction"), alone=True,
             cuda='asm volatile("trap;");'),
-    Hostile("device_assert", Status.RUNTIME_ERROR, ("ssert",), alone=True, gpu_only=True,
+    Hostile("device_assert", Status.RUNTIME_ERROR, ("ssert", "trap"), alone=True,
             cuda='__assertfail("i < 0", "solution.cu", 4, "kernel", 1);'),
     Hostile("kernel_that_outlasts_the_limit", Status.TIMEOUT, ("did not finish in time",), alone=True, gpu_only=True,
             timeout_s=12, cuda=f"""

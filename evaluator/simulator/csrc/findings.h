@@ -10,7 +10,7 @@ struct Warp;
 
 #define PTX_FINDING_KINDS(X)                                                                                              \
   X(out_of_bounds) X(misaligned) X(null_pointer) X(shared_race) X(uninitialised_shared) X(divergent_barrier) X(deadlock) \
-  X(runaway) X(shuffle_outside_mask) X(unsupported)
+  X(runaway) X(shuffle_outside_mask) X(unsupported) X(trap)
 
 enum class FindingKind : int32_t {
 #define X(name) name,

@@ -86,7 +86,7 @@ inline void do_special(Warp& w, const Instruction& in, Observer& observer) {
     default: {
       if (!w.lanes(in)) break;
       Finding f = finding_at(w, pc_of(w, in), lowest_lane(w.lanes(in)));
-      f.kind = FindingKind::unsupported;
+      f.kind = in.op == TRAP ? FindingKind::trap : FindingKind::unsupported;
       f.error = 1;
       set_text(f, "%s", in.op == TRAP ? "the kernel stopped itself (trap, or a failed assert)" : "unknown opcode");
       throw Fatal{f};
