@@ -1,4 +1,4 @@
-"""What an optimisation can be told on the command line, for `optimize` and `bench` alike."""
+"""What an optimisation can be told on the command line, for `optimize`, `bench` and `requests` alike."""
 
 from __future__ import annotations
 
