@@ -21,8 +21,8 @@ from kernelskill.cli.run_options import options_of, run_options
 def command(ctx: click.Context, /, folder: Path, tasks: tuple[Path, ...], jobs: int, as_json: bool, **asked: Any) -> None:
     """List the open requests of all runs in DIR, one folder each in DIR/open/; index: DIR/index.json.
 
-    With TASKs: start a run for each that has none in DIR yet, with the handoff writer unless another is named, up to its first
-    request. Answers go to DIR/open/<request>/solution.py, then: kernelskill submit DIR. Exit code 1 when a task could not be used.
+    With TASKs: start a run for each that has none in DIR yet, up to its first request, with the handoff writer unless another
+    is named. Answers go to DIR/open/<request>/solution.py, then: kernelskill submit DIR. Exit code 1: a task was not usable.
     """
     from kernelskill.batch import RUNS, Batch, batch_at
     from kernelskill.report.batch import index_lines, print_turns
