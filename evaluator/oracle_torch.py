@@ -126,8 +126,8 @@ class KernelBenchOracle(Oracle):
     def _seed(self, seed: int) -> None:
         """Seeds PyTorch's random numbers.
 
-        Without a GPU, `torch.manual_seed` formats the call stack for a CUDA that is never initialised: 10 ms, ten times a call of
-        a small model.
+        Without a GPU, `torch.manual_seed` formats the call stack for a CUDA that is never initialised: 10 ms, ten times a call
+        of a small model.
         """
         if self.device == "cpu":
             torch.default_generator.manual_seed(seed)

@@ -143,7 +143,7 @@ class _Check:
             share = lab.time_left / (len(experiments) - position)
             if "relation" in experiment.properties and self._violated():
                 continue
-            self._decide(experiment, trial, max(share, 2.0 * share if position == 0 else 0.0))
+            self._decide(experiment, trial, max(share, lab.time_left / 2 if position == 0 else 0.0))
         self._state(lab)
         self._not_tested()
         return self._report(lab)

@@ -21,7 +21,7 @@ from evaluator.solutions import How
 from evaluator.types import Finding, Status
 from evaluator.verify import has_buffers, with_buffers
 
-SPARE_PROCESSES = {"sim": 10, "cuda": 24}
+SPARE_PROCESSES = {"sim": 4, "cuda": 24}
 """Forked before the reference is loaded. On a GPU an illegal access costs the process, and shrinking meets many."""
 CALL_SECONDS = 20.0
 """One call may take this long."""

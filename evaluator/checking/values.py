@@ -34,6 +34,11 @@ def _cancelling(rng: Rng, shape: tuple[int, ...], _: str) -> NDArray[Any]:
     return np.asarray(rng.standard_normal(shape) + 1000.0 * rng.integers(-1, 2, shape))
 
 
+def _shifted(rng: Rng, shape: tuple[int, ...], _: str) -> NDArray[Any]:
+    """A mean that is large against the spread: a variance taken as a difference of squares keeps no digit of it."""
+    return np.asarray(100.0 + rng.standard_normal(shape))
+
+
 def _one_hot(rng: Rng, shape: tuple[int, ...], _: str) -> NDArray[Any]:
     values = np.zeros(shape)
     if values.size:
@@ -65,7 +70,8 @@ def _huge(rng: Rng, shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
 
 
 FINITE: Mapping[str, Maker | None] = {
-    TASK: None, **dict.fromkeys(DISTRIBUTIONS), "sorted": _sorted, "cancelling": _cancelling, "one_hot": _one_hot,
+    TASK: None, **dict.fromkeys(DISTRIBUTIONS), "sorted": _sorted, "cancelling": _cancelling,
+    "shifted": _shifted, "one_hot": _one_hot,
 }
 """None: the verification makes them."""
 SPECIAL: Mapping[str, Maker] = {

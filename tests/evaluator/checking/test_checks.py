@@ -13,7 +13,7 @@ from benchmarks.check_quality.planted import PLANTED
 from evaluator.checking.text import report_lines
 from evaluator.checking.types import Example
 
-FEW = ("vector tail dropped beyond 1024", "first block clears for all", "relu drops NaN", "missing barrier")
+FEW = ("vector tail dropped beyond 1024", "first block clears for all", "missing barrier")
 """A cheap part of the proof in benchmarks/check_quality, one for each way in which a fault is met."""
 
 
@@ -28,7 +28,7 @@ def test_a_planted_fault_comes_back_small(checks, name):
     assert found[0].counterexample.reproduction
 
 
-@pytest.mark.parametrize("name", ["vectorised with tail and alignment", "atomic total"])
+@pytest.mark.parametrize("name", ["vectorised with tail and alignment"])
 def test_a_right_kernel_is_left_alone(checks, name):
     kernel = next(kernel for kernel in HONEST if kernel.name == name)
     report = checks.check(kernel.task, kernel.source, layouts=("offset",))

@@ -23,7 +23,6 @@ def run(x):
 """
 FAULTS = {
     "agreement": elementwise("if (i < n) y[i] = i == 70 ? 0.f : 2.f * x[i] + 1.f;"),
-    "special_values": elementwise("if (i < n) y[i] = 2.f * fminf(x[i], 1e30f) + 1.f;"),
     "calls": elementwise(GOOD).replace("def run(x)", "def computed(x)") + CACHED,
     "inputs": elementwise("if (i < n) y[i] = 2.f * x[i] + 1.f;", result="y if x.fill(0) is None else y"),
 }
