@@ -2,12 +2,12 @@
 
 The facts are those of recorded decisions (`policy_facts.json`, made by `python -m benchmarks.policy --record RUN...` from runs
 on the examples), their numbers varied, completed by the per-method facts of every method that the rules know. A decision's
-time is the best of five tries, processor time (nothing in it waits); p50 and p99 are over the fact sets. Every try has other
+time is the best of twelve tries, processor time (nothing in it waits); p50 and p99 are over the fact sets. Every try has other
 measured numbers (by a millionth), so that what is kept between decisions helps as in a run: with facts that come again, not
 with whole decisions. A decision is prepared before, as the process that decides in a run does while the run does something
 else; `prepare_ms` is what that takes (the engine's session), and decisions/s count it. The tries of a fact set are far apart in
-time, which keeps a busy moment of the machine out of the best. Loading is timed in a process of its own with modules imported,
-from the rule files to a policy that can decide: with the parsed files in the cache, and without. Results go to
+time, which keeps a busy moment of the machine out of the best. Loading is timed (processor time too) in a process of its own with modules
+imported, from the rule files to a policy that can decide: with the parsed files in the cache, and without. Results go to
 `results/policy.json`.
 """
 
@@ -36,7 +36,7 @@ from kernelskill.vocabulary import PER_METHOD_MEANING, lookup
 
 FACTS = Path(__file__).parent / "policy_facts.json"
 RESULT = Path(__file__).parent / "results" / "policy.json"
-FACT_SETS, REPEATS, SEED = 200, 5, 1
+FACT_SETS, REPEATS, SEED = 200, 12, 1
 NUDGE = 1e-6
 DEFAULTS: Mapping[str, Value] = {"bool": False, "number": 0}
 """Per-method facts of a method that was never tried and cannot be applied."""
@@ -46,9 +46,9 @@ from kernelskill.methods import load_methods
 from kernelskill.paths import methods_folder, rules_folder
 from kernelskill.policy import Policy, load_rules
 methods = load_methods(methods_folder()).keys()
-start = time.perf_counter()
+start = time.process_time()
 Policy(load_rules([rules_folder()], methods))
-print(time.perf_counter() - start)
+print(time.process_time() - start)
 """
 
 
