@@ -41,8 +41,8 @@ def server():
 def test_a_hopeless_writer_wastes_nothing_and_ends_cleanly(server, tmp_path):
     (tmp_path / "kernelskill.toml").write_text("[model]\nmax_reply_tokens = 64\ntries = 1\ntimeout_s = 400\n")
     environment = {**os.environ, "KERNELSKILL_API_BASE": server, "PYTHONPATH": str(ROOT)}
-    call = [sys.executable, "-m", "kernelskill", "optimize", str(ROOT / "examples" / "row_sum"), "--device", "sim", "--out", "run",
-            "--model", "openai/smollm2", "--max-tokens", "9000", "--json"]
+    call = [sys.executable, "-m", "kernelskill", "optimize", str(ROOT / "examples" / "row_sum"), "--device", "sim",
+            "--out", "run", "--model", "openai/smollm2", "--max-tokens", "9000", "--json"]
     done = subprocess.run(call, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
