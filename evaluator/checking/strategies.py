@@ -22,6 +22,8 @@ PRIMES = (11, 13, 17, 31, 37, 61, 67, 97, 127, 131, 251, 257, 509, 521, 1021, 10
 POWERS = (16, 64, 128, 512, 1024, 65536, 1 << 20, 1 << 22)
 STRUCTURAL = 16
 """KernelBench: constants up to here are kernel sizes, strides, groups; they change only as the task's variants do."""
+OWN = -1
+"""Among a size's values: whatever the variant has."""
 SWEPT_ALONE = 3
 """Where one size is at a boundary, what the others are."""
 
@@ -32,7 +34,7 @@ class Space:
 
     names: tuple[str, ...]
     sizes: tuple[tuple[int, ...], ...]
-    """Beside `names`: candidate values, ascending. KernelBench: 0 stands for the variant's own value."""
+    """Beside `names`: candidate values, ascending. KernelBench: OWN at the end."""
     variants: tuple[Mapping[str, int], ...]
     """KernelBench: base problems, the smallest first. Native: one, empty."""
     values: tuple[str, ...]
@@ -60,7 +62,7 @@ class Space:
             for position, variant in enumerate(self.variants):
                 others = {name: value for name, value in variant.items() if name not in self.names}
                 if all(example.sizes.get(name) == value for name, value in others.items()):
-                    sizes = [values.index(0 if variant.get(name) == example.sizes[name] else example.sizes[name])
+                    sizes = [values.index(OWN if variant.get(name) == example.sizes[name] else example.sizes[name])
                              for name, values in zip(self.names, self.sizes, strict=True)]
                     found = [position, *sizes, *tail, example.seed]
                     return found if self.example(found) == example else None
@@ -72,9 +74,9 @@ class Space:
         """Sizes whose product stays within the work limit: a size that is too large is the largest candidate that fits."""
         sizes, room = dict(variant), self.work_limit
         for name, values, index in zip(self.names, self.sizes, indices, strict=True):
-            value = values[index] or variant[name]
+            value = variant[name] if values[index] == OWN else values[index]
             if value > room:
-                value = max((v for v in values if 0 < v <= room), default=min(v for v in values if v))
+                value = max((v for v in values if 0 < v <= room), default=min(v for v in values if v != OWN))
             sizes[name] = value
             room //= max(value, 1)
         return sizes
@@ -101,7 +103,7 @@ def space_of(
         cap = max([task.sizes[name], *(sizes[name] for sizes in task.check_sizes)])
         own = {sizes[name] for sizes in task.check_sizes} | {e.sizes[name] for e in known if name in e.sizes}
         found = _candidates(numbers, min(cap, work_limit), own, declaration.sizes.get(name, {}))
-        columns.append((*found, 0) if task.kind == "kernelbench" else found)
+        columns.append((*found, OWN) if task.kind == "kernelbench" else found)
     return Space(names, tuple(columns), variants, tuple(values), tuple(dtypes), tuple(layouts), work_limit)
 
 

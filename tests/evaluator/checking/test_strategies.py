@@ -49,6 +49,8 @@ def test_declared_bounds_are_kept_and_a_minimum_of_zero_asks_for_empty_inputs():
     rows, cols = space(declaration=Declaration(sizes=bounds, stated=True)).sizes
     assert all(value % 8 == 0 and 0 < value <= 100 for value in cols) and 8 in cols and 96 in cols
     assert rows[0] == 0 and space().sizes[0][0] == 1
+    drawn = space(declaration=Declaration(sizes=bounds, stated=True))
+    assert drawn.example([0, 0, 1, 0, 0, 0, 0]).sizes == {"rows": 0, "cols": 16}
 
 
 def test_kernelbench_keeps_small_constants_and_draws_around_its_variants():
