@@ -6,9 +6,9 @@ time is the best of twelve tries, processor time (nothing in it waits); p50 and 
 measured numbers (by a millionth), so that what is kept between decisions helps as in a run: with facts that come again, not
 with whole decisions. A decision is prepared before, as the process that decides in a run does while the run does something
 else; `prepare_ms` is what that takes (the engine's session), and decisions/s count it. The tries of a fact set are far apart in
-time, which keeps a busy moment of the machine out of the best. Loading is timed (processor time too) in a process of its own with modules
-imported, from the rule files to a policy that can decide: with the parsed files in the cache, and without. Results go to
-`results/policy.json`.
+time, which keeps a busy moment of the machine out of the best. Loading is timed (processor time too) in a process of its own
+with modules imported, from the rule files to a policy that can decide: with the parsed files in the cache, and without. Results
+go to `results/policy.json`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ rules:
     title: <a few words for lists>
     when:
       all:
-        - {{fact: <fact>, op: ">=", value: <number>}}      # a fact and its threshold; `kernelskill why RUN --depth all` shows values
+        - {{fact: <fact>, op: ">=", value: <number>}}      # `kernelskill why RUN --depth all` shows facts and values
         - {{fact: applicable.{method}}}                    # the writer can do it here
     then:
       - {{propose: {method}, gain: {{low: <number>, high: <number>}}}}   # old time / new time, e.g. 1.05 and 1.3
@@ -60,5 +60,6 @@ def scaffold(folder: Path, rule: str, method: str) -> Sequence[str]:
     for path, text in zip(paths, (RULE, TEST), strict=True):
         path.write_text(text.format(**words), encoding="utf-8")
     replaced = [f"note: a built-in rule has this id, yours replaces it: {built_in.at('id')}"] if built_in else []
-    return [*map(str, paths), *replaced, "fill in every <...> of both files (rules check names those that are left), then:", f"  kernelskill rules check --rules {folder}",
+    return [*map(str, paths), *replaced, "fill in every <...> of both files (rules check names those that are left), then:",
+            f"  kernelskill rules check --rules {folder}",
             f"  kernelskill rules test --rules {folder} --filter {rule}"]

@@ -298,7 +298,8 @@ def test_all_errors_of_all_cards_come_at_once_in_an_authors_words(tmp_path):
         load_methods(tmp_path)
     said = str(refused.value)
     for name in ("one", "other"):
-        for message in ("unknown key `sumary` [schema]\n  hint: did you mean", "`summary` is missing", "`3` does not fit `conflicts`: it is a list",
+        for message in ("unknown key `sumary` [schema]\n  hint: did you mean", "`summary` is missing",
+                        "`3` does not fit `conflicts`: it is a list",
                         "no fact is called `grid_block`: did you mean 'grid_blocks'"):
             assert re.search(rf"{name}\.md:\d+:\d+: error: {re.escape(message)}", said), (name, message, said)
     assert not re.search(r"(?i)tuple|pydantic|input should|valid dict", said)
