@@ -130,7 +130,7 @@ PLANTED = (
     Kernel("variance by difference of squares", "normalise", rowwise(
         NORMALISE.replace("sum += (row[c] - mean) * (row[c] - mean)", "sum += row[c] * row[c]")
         .replace("partial[0] / cols + 1e-5f", "partial[0] / cols - mean * mean + 1e-5f"), output=EMPTY_LIKE),
-        ("agreement", "special_values"), {"rows": 1, "cols": 1}),
+        ("agreement", "special_values"), {"rows": 1, "cols": 2}),
     Kernel("transpose with the wrong stride", "transpose", TRANSPOSE.replace("long long)c * rows", "long long)c * cols"),
            ("bounds", "agreement", "written"), {"rows": 1, "cols": 2}),
     Kernel("bias by row", "bias", rowwise(
