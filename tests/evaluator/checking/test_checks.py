@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from conftest import verdict
+from check_bench import verdict
 
 from benchmarks.check_quality.honest import HONEST
 from benchmarks.check_quality.kernels import elementwise

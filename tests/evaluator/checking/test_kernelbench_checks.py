@@ -6,7 +6,7 @@ import runpy
 import sys
 
 import pytest
-from conftest import H200, verdict
+from check_bench import H200, verdict
 
 from evaluator.checking.checker import check_here
 from evaluator.checking.types import CheckRequest
