@@ -103,7 +103,7 @@ def test_known_models_are_recognised_and_compute_the_same(tmp_path, init, forwar
 def test_unknown_models_are_refused_by_name_with_what_to_do(tmp_path, init, forward, message):
     with pytest.raises(WriterError, match=message) as caught:
         TemplateWriter().start(model(tmp_path, init, forward))
-    assert "a model as the writer" in caught.value.hint
+    assert "needs another writer" in caught.value.hint
 
 
 NATIVE = """
