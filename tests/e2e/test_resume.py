@@ -65,7 +65,9 @@ def test_a_torn_last_line_does_not_stop_a_resume(kernelskill, undisturbed, tmp_p
 def test_interrupting_says_how_to_go_on(tmp_path):
     folder = tmp_path / "run"
     call = [sys.executable, "-m", "kernelskill", "optimize", TASK, "--device", "sim", "--out", str(folder)]
-    process = subprocess.Popen(call, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    # A shell's background jobs ignore the interrupt and so would their children.
+    process = subprocess.Popen(call, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     while not (folder / "journal.jsonl").exists():
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)

@@ -68,7 +68,8 @@ def check(name: str, source: str, session: standin.Session) -> None:
         expected = np.asarray(evaluate(tasks()[name], {k: v.astype(np.float64) for k, v in inputs.items()}, ()))
         np.testing.assert_allclose(run(source, inputs), expected, rtol=2e-4, atol=2e-4, err_msg=f"{name} {sizes}")
     assert session.findings == []
-    assert session.library_calls == []
+    # The test itself takes the result to the host.
+    assert [call for call in session.library_calls if call.name != "cupy.get"] == []
 
 
 @pytest.mark.parametrize("name", sorted(tasks()))
