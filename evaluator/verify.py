@@ -22,7 +22,7 @@ from evaluator.inputs import DISTRIBUTIONS, TASK, Case
 from evaluator.library import ALL, flag, is_allowed, kernel_is_allowed, kernel_operator
 from evaluator.oracle import Oracle, Problem, Unjudgeable
 from evaluator.precision import Precision
-from evaluator.resources import kernel_resources
+from evaluator.resources import ResourcesSoon, kernel_resources
 from evaluator.runner import Ended, Runner
 from evaluator.solutions import How
 from evaluator.trees import Leaf, leaves
@@ -47,6 +47,7 @@ class Record:
     modules: dict[bytes, Compiled] = field(default_factory=dict)
     """Every module that the solution compiled, by its binary."""
     checks: Counter[str] = field(default_factory=Counter)
+    _disassembled: dict[bytes, ResourcesSoon] = field(default_factory=dict)
     _last_launched: int = 0
     notes: list[str] = field(default_factory=list)
     """What the person should know about how the solution was judged."""
@@ -87,7 +88,9 @@ class Record:
         """Keeps the modules compiled since the last reply."""
         for fields, leaf in zip(reply["modules"], reply["data"]["cubins"], strict=True):
             cubin = leaf.values.tobytes()
-            self.modules[cubin] = Compiled("", cubin, str(fields["log"]), fields["lowered"], str(fields["arch"]))
+            module = Compiled("", cubin, str(fields["log"]), fields["lowered"], str(fields["arch"]))
+            if self.modules.setdefault(cubin, module) is module:
+                self._disassembled[cubin] = ResourcesSoon(module)
 
     @property
     def compile_log(self) -> str:
@@ -95,9 +98,11 @@ class Record:
         return "\n".join(module.log for module in reversed(self.modules.values()))[:LOG_CHARACTERS]
 
     def resources(self, instructions: bool) -> tuple[KernelResources, ...]:
-        """Of every kernel compiled; with its machine instructions where asked for (disassembling takes most of a second)."""
-        modules = [module if instructions else replace(module, cubin=b"") for module in self.modules.values()]
-        return tuple({kernel.kernel: kernel for module in modules for kernel in kernel_resources(module)}.values())
+        """Of every kernel compiled; with its machine instructions where asked for."""
+        found = [self._disassembled[cubin].result() if instructions else kernel_resources(module, sass=False)
+                 for cubin, module in self.modules.items()]
+        return tuple({kernel.kernel: kernel for kernels in found for kernel in kernels}.values())
+
 
 def plan(task: TaskSpec, secret: int) -> Iterator[tuple[Case, How]]:
     """Every case with the way its inputs are handed over. `secret` makes the seeds unpredictable."""
