@@ -22,7 +22,8 @@ PAGE = ROOT / "docs" / "kernelbench-h200.md"
 WORDS = (
     "`eager` is PyTorch as it comes: TF32 in convolutions, not in matrix products. `tf32` allows it in both, `strict` in none. "
     "The speed of light counts inputs, parameters and outputs once at the measured copy bandwidth, and the operations that "
-    "PyTorch's counter knows (matrix products, convolutions, attention) at the float32 rate; convolutions in TF32 get below it.")
+    "PyTorch's counter knows (matrix products, convolutions, attention) at the float32 rate; convolutions in TF32 get below "
+    "it.")
 SUMMARY = ("level", "problems", "tf32 over eager, arithmetic", "geometric", "eager over strict, geometric",
            "recorded torch.compile over eager, geometric", "with TF32", "eager / speed of light, median", "below it")
 BATCH_NORM = frozenset(
