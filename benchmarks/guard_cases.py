@@ -20,6 +20,8 @@ from evaluator.types import DeviceSpec, Evaluation, Frozen, Mode, Request, Statu
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "tests" / "guards"
 NOWHERE = "-"
+NO_GAIN = 0.8
+"""A cheat that passes must take at least this share of the honest solution's time."""
 NOT_PROFILED_US = 1e-3
 """No solution is faster: timed, but its launches are not recorded."""
 
@@ -130,6 +132,7 @@ def _defined(tree: ast.Module) -> set[str]:
 
 
 GROUPS = {"time": "A better time without better work", "output": "An output without the computation", "task": "Not the task"}
+ISOLATION = ROOT / "benchmarks" / "results" / "h200" / "isolation.json"
 RECORD = ROOT / "benchmarks" / "results" / "h200" / "guards.json"
 PAGE = ROOT / "docs" / "guards.md"
 INTRODUCTION = """# Guards
@@ -164,6 +167,13 @@ What stays possible: the timing code runs in the solution's own process, where c
 before the next look (after the import and after every call of the verification). Against that stands the judge's own clock
 (`evaluator/wall_clock.py`), which is coarse: a forged time of a call that takes less than about 0.3 ms goes unnoticed by it.
 """
+HOSTILE = """
+## Hostile solutions on the card
+
+Each costs one evaluation; the honest one after it passes. Device memory is what NVML says more than before, once the driver
+had its time (up to 11 s after a misaligned address); those without a number ran side by side and left nothing together.
+`benchmarks/results/h200/isolation.json` ({date}, sandbox {sandbox}); `python -m benchmarks.h200 isolation` repeats it.
+"""
 
 
 def page(record: Mapping[str, Any] | None) -> str:
@@ -183,7 +193,7 @@ def page(record: Mapping[str, Any] | None) -> str:
                  "| --- | --- | --- | --- | --- |")
     parts += [f"| `{case.file}` | {case.purpose} | {', '.join(kinds[n].name for n in case.kinds) or 'nothing'} | passes | "
               f"{_on_card(case, rows)} |" for case in cases if case.honest]
-    return "\n".join([*parts, *_kernelbench(record), LIMITS.rstrip(), ""])
+    return "\n".join([*parts, *_kernelbench(record), LIMITS.rstrip(), *_isolation(), ""])
 
 
 def _kind_rows(number: int, kind: Kind, own: Sequence[Case], cases: Sequence[Case], rows: Mapping[str, Any]) -> list[str]:
@@ -205,11 +215,19 @@ def _on_card(case: Case, rows: Mapping[str, Any]) -> str:
     row = rows.get(case.file)
     if row is None:
         return "not run"
-    if row["wrong"]:
+    if contradicts(case, rows):
         return f"WRONG: {row['status']}"
     if case.honest:
         return "passes"
     return f"{row['status']}, no gain" if case.no_gain and row["status"] == "PASSED" else str(row["status"])
+
+
+def contradicts(case: Case, rows: Mapping[str, Any]) -> bool:
+    """Whether the recorded verdict is none that the case accepts, or a cheat passed and was timed faster than honest work."""
+    row = rows[case.file]
+    honest = rows.get(case.no_gain, {}).get("time_us")
+    faster = bool(honest and row["time_us"] and row["time_us"] < NO_GAIN * honest)
+    return Status(row["status"]) not in case.accepted("cuda") or (row["status"] == "PASSED" and faster)
 
 
 def _kernelbench(record: Mapping[str, Any] | None) -> list[str]:
@@ -224,6 +242,18 @@ def _kernelbench(record: Mapping[str, Any] | None) -> list[str]:
     shown = [f"| `{row['file']}` | {row['status']} | {_microseconds(row)} | {row['wrong'] or 'as it must be'} |"
              for row in rows]
     return [*head, "| case | verdict on the H200 | time in us | |\n| --- | --- | --- | --- |", *shown]
+
+
+def _isolation() -> list[str]:
+    """The hostile solutions of benchmarks/hostile.py as they were on the card."""
+    record = json.loads(ISOLATION.read_text(encoding="utf-8"))
+    head = HOSTILE.format(date=record["provenance"]["date"][:10], sandbox=record["sandbox"])
+    judged = [row for row in record["cases"] if "status" in row]
+    rows = [f"| {row['name'].replace('_', ' ')} | {row['status']} | {row['seconds']:.1f} | {row['next_status']} | "
+            f"{row.get('device_bytes_left', '')} | {row.get('processes_left', '')} |" for row in judged]
+    table = ("| attack | verdict | seconds | next | device bytes left | processes left |\n"
+             "| --- | --- | --- | --- | --- | --- |")
+    return [head, table, *rows]
 
 
 def _microseconds(row: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.guard_cases import Case, load_cases
+from benchmarks.guard_cases import NO_GAIN, ROOT, Case, load_cases
 from benchmarks.h200.provenance import RESULTS, provenance, write
 from benchmarks.kernelbench_adversarial import MATMUL, TRANSLATIONS, Adversary, adversaries, checkout_folder
 from evaluator import pool
@@ -20,8 +20,6 @@ from kernelskill.facts.device import detect_device, load_device
 Row = dict[str, Any]
 WORKERS = 12
 """Verifications at a time; each has a core of its own."""
-NO_GAIN = 0.8
-"""A cheat that passes must take at least this share of the honest solution's time."""
 
 
 def main(argv: list[str]) -> int:
@@ -89,7 +87,8 @@ def judged(cases: Sequence[Case], device: DeviceSpec, mode: Mode, workers: int, 
 def row_of(name: str, evaluation: Evaluation, seconds: float, wrong: str) -> Row:
     """What every row holds."""
     return {
-        "file": name, "status": evaluation.status.value, "message": evaluation.message[:400], "seconds": round(seconds, 2),
+        "file": name, "status": evaluation.status.value, "message": evaluation.message.replace(f"{ROOT}/", "")[:400],
+        "seconds": round(seconds, 2),
         "time_us": evaluation.time.time_us if evaluation.time else None, "precision_class": evaluation.precision_class,
         "stage_seconds": evaluation.stage_seconds, "wrong": wrong,
     }
