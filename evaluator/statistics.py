@@ -15,8 +15,11 @@ from evaluator.types import TimeEstimate
 
 RESAMPLES = 2000
 """Resamples of a bootstrap: enough that the 2.5 % point rests on 50 of them."""
-NOISE_FLOOR = 1.02
-"""Ratios closer to 1 are equal, however narrow the interval (A/A runs: benchmarks/results/h200/timing.json)."""
+NOISE = 0.01
+"""Ratios closer to 1 are equal, however narrow the interval. The same solution measured in different sessions differed by up to
+0.003, its intervals reached 0.007 (benchmarks/results/h200/timing.json, `noise`)."""
+EVENT_STEP_US = 0.032
+"""Steps of an event's time on that card; two of them decide nothing either, which matters below 6.4 us."""
 
 
 class Comparison(NamedTuple):
@@ -47,15 +50,21 @@ def summarise(
     )
 
 
-def compare(first: TimeEstimate, second: TimeEstimate, noise_floor: float = NOISE_FLOOR) -> Comparison:
+def noise_floor(first: TimeEstimate, second: TimeEstimate) -> float:
+    """The ratio up to which two times count as equal."""
+    return 1.0 + max(NOISE, 2.0 * EVENT_STEP_US / min(first.time_us, second.time_us))
+
+
+def compare(first: TimeEstimate, second: TimeEstimate) -> Comparison:
     """Whether the second is faster, as far as the samples say. Raises ValueError for times of different provenance."""
     if first.provenance != second.provenance:
         raise ValueError(f"{first.provenance} and {second.provenance} times cannot be compared")
     ratio, low, high = ratio_of(first, second)
     verdict: Literal["faster", "equal", "slower"] = "equal"
-    if low > noise_floor:
+    floor = noise_floor(first, second)
+    if low > floor:
         verdict = "faster"
-    elif high < 1 / noise_floor:
+    elif high < 1 / floor:
         verdict = "slower"
     return Comparison(verdict, ratio, low, high)
 

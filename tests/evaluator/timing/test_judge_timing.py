@@ -121,3 +121,12 @@ def test_outputs_larger_than_the_limit_are_sampled(stage, monkeypatch):
 @pytest.mark.parametrize("seconds,calls", [(0.0005, 200), (0.01, 100), (0.3, 20), (1.0, 10), (30.0, 7)])
 def test_slow_calls_get_fewer_samples(seconds, calls):
     assert _planned(seconds) == calls
+
+
+def test_a_cheat_that_waits_for_longer_than_a_verification_is_found(stage, monkeypatch):
+    monkeypatch.setattr("evaluator.judge_timing.BUDGET_SECONDS", 1.0)
+    made = stage()
+    session = made.session()
+    waits = model("self.calls += 1", "if self.calls < 60:", f"    self.kept = {REAL}", "return self.kept")
+    with pytest.raises(WrongWhenTimed):
+        session.alone(made.ready(session, waits), Precision())
