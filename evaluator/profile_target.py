@@ -28,7 +28,7 @@ def main(arguments: list[str]) -> int:
     channel = Channel(connection)
     request = Request.model_validate_json(channel.receive()["request"])
     limit_process()
-    if "unpooled" in arguments:
+    if "unpooled" in arguments and request.mode == "cuda":  # the stand-in has no pool
         os.environ["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "1"
         import cupy
 

@@ -117,6 +117,8 @@ def _watched(program: str, tool: SanitizerTool, request: Request, problems: Sequ
             failure = failure or str(error)
         log = target.folder / "sanitizer.log"
         text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
+    if not failure and "SUMMARY" not in text:
+        failure = "it ended without a summary, so it may have watched nothing"
     findings = [_placed(f, sources, request.solution) for f in findings_in(text, tool, own)]
     counts = {f"sanitizer_{tool}": done}
     return Checked(findings, counts, "" if findings or not failure else f"{tool}: {failure}")

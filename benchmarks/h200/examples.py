@@ -76,7 +76,8 @@ def row_of(run: Run, report: dict[str, Any], seconds: float, simulated: dict[str
     evaluations = [run.graph.evaluation(run.graph.start), *(a.evaluation for a in run.graph.attempts if a.evaluation)]
     best, first, last = run.graph.evaluation(run.graph.best), run.decisions[0][2], run.decisions[-1][2]
     return {
-        "status": report["status"], "stop_reason": report["stop_reason"], "rounds": report["rounds"],
+        "status": report["status"], "finished": bool(run.stop_reason), "stop_reason": report["stop_reason"],
+        "rounds": report["rounds"],
         "methods": report["methods"], "attempted": report["attempted"],
         "attempts": [{"method": a.method.method, "outcome": a.outcome, "gain": a.gain, "message": a.message[:300],
                       "time_us": a.evaluation.time.time_us if a.evaluation and a.evaluation.time else None}

@@ -69,15 +69,16 @@ PLANTED = {
     if (i < n) { float s = scratch[i]; /*fault*/
         y[i] = 2.0f * x[i] + (s == 1234.5f ? 1e-20f : 0.0f); }"""),
     "no_barrier_before_the_other_warp_reads": Planted("shared_race", """
-    __shared__ float factor;
-    if (threadIdx.x == 0) factor = n > 0 ? 2.0f : 3.0f;
-    if (threadIdx.x >= 32) __nanosleep(40000);
-    __syncwarp();
-    float f = factor; /*fault*/
-    if (i < n) y[i] = f * x[i];"""),
+    __shared__ float tile[64];
+    int other = i ^ 32;
+    tile[threadIdx.x] = other < n ? x[other] : 0.0f;
+    __nanosleep(40000);
+    float v = tile[threadIdx.x ^ 32]; /*fault*/
+    if (i < n) y[i] = 2.0f * v;"""),
     "barrier_for_a_part_of_the_block": Planted("divergent_barrier", """
-    if (threadIdx.x < 40) __syncthreads(); /*fault*/
-    else __nanosleep(2000);
+    if (threadIdx.x < 40) {
+        __syncthreads(); /*fault*/
+    }
     if (i < n) y[i] = 2.0f * x[i];"""),
 }
 

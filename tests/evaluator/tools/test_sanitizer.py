@@ -1,9 +1,12 @@
 """Logs of compute-sanitizer 2025.3 on an H200, of kernels with one planted fault each."""
 
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from evaluator.oracle import load_oracle
 from evaluator.sanitizer import check, findings_in
 from evaluator.types import Request, TaskSpec
 from kernelskill.facts.device import load_device
@@ -57,6 +60,19 @@ def test_misaligned_accesses_have_a_kind_of_their_own_and_warnings_stay_warnings
     warning = ("========= Warning: Race reported between Write access at k+0xe0 in a.cu:14\n"
                "=========     and Write access at k+0xf0 in a.cu:15 [4 hazards]\n")
     assert [(f.kind, f.severity) for f in findings_in(warning, "racecheck")] == [("shared_race", "warning")]
+
+
+def test_a_tool_that_says_nothing_is_no_all_clear(bench, tmp_path, monkeypatch):
+    """A program that only starts what it is given: the simulator's process answers, and no log is written."""
+    reference = "def make_inputs(rng, n):\n    return {'x': rng.standard_normal(n)}\n\ndef reference(x):\n    return x\n"
+    task = bench.native(reference, [{"n": 4}])
+    request = bench.request(task, "import cupy as cp\ndef run(x):\n    return x.copy()\n")
+    silent = tmp_path / "compute-sanitizer"
+    silent.write_text(f'#!/bin/sh\nwhile [ "$1" != {sys.executable} ]; do shift; done\nexec "$@"\n')
+    silent.chmod(0o755)
+    monkeypatch.setattr("evaluator.sanitizer.find_sanitizer", lambda: str(silent))
+    checked = check(request.model_copy(update={"sanitize": ("memcheck",)}), load_oracle(task), ["k"], time.monotonic() + 60)
+    assert checked.unavailable == "memcheck: it ended without a summary, so it may have watched nothing"
 
 
 def test_a_machine_without_the_sanitizer_is_told_so(monkeypatch):
