@@ -1,8 +1,8 @@
 """On a GPU: every CUDA source that a solution hands to CuPy is checked and compiled once more, for its resources.
 
-Launches are noted. The include and option guards hold here as they do in the simulator, and the judge gets binaries to list registers, spills
-and machine instructions from. CuPy's own classes do the work. Modules carry line tables, which change no instruction, so
-that compute-sanitizer and Nsight Compute can name lines.
+Launches are noted. The include and option guards hold here as they do in the simulator, and the judge gets binaries to list
+registers, spills and machine instructions from. CuPy's own classes do the work. Modules carry line tables, which change no
+instruction, so that compute-sanitizer and Nsight Compute can name lines.
 """
 
 from __future__ import annotations
