@@ -1,14 +1,16 @@
 """Measure the examples' starting and final solutions on a GPU, beside their modelled times.
 
 `python -m benchmarks.gpu_examples measure` (needs a GPU) writes `results/h200/examples.json`; `... render` writes docs/h200.md
-from it. The solutions are those under `results/solutions/`, made by `make examples` without a GPU. They run unchanged with
-real cupy and are verified by the evaluator's own oracle against the reference before they are timed.
+from it. The solutions are those under `results/solutions/`, made by `make examples` without a GPU; the ones that were measured
+are kept in `results/h200/solutions/`. They run unchanged with real cupy and are verified by the evaluator's own oracle against
+the reference before they are timed.
 """
 
 from __future__ import annotations
 
 import json
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
@@ -23,14 +25,15 @@ from kernelskill.memory.store import solution_digest
 from kernelskill.tasks import load_task
 
 RECORD = RESULTS / "h200" / "examples.json"
+MEASURED = RESULTS / "h200" / "solutions"
 PAGE = ROOT / "docs" / "h200.md"
 REPEATS = 3
 SMI_QUERY = "name,driver_version,clocks.sm,clocks.mem,temperature.gpu,power.draw"
 
 
 def solution(name: str, label: str) -> Path:
-    """`start` or `best` solution of an example."""
-    return RESULTS / "solutions" / name / f"{label}.py"
+    """`start` or `best` solution of an example, as it was measured."""
+    return MEASURED / name / f"{label}.py"
 
 
 def evaluate(name: str, label: str, device: DeviceSpec) -> Evaluation:
@@ -83,6 +86,7 @@ def record() -> None:
     if device is None:
         raise SystemExit("no NVIDIA GPU here: this measurement needs one")
     modelled = json.loads((RESULTS / "examples_sim.json").read_text())["examples"]
+    shutil.copytree(RESULTS / "solutions", MEASURED, dirs_exist_ok=True)
     result: dict[str, Any] = {
         "command": "python -m benchmarks.gpu_examples measure",
         "provenance": "cuda_event",

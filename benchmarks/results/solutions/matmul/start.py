@@ -3,8 +3,8 @@
 import cupy
 import numpy as np
 
-SOURCE = r"""
-// One output a thread; neighbouring threads walk down a column.
+# start.cu, line by line (sha256 34c5b81543f2):
+SOURCE = r"""// One output a thread; neighbouring threads walk down a column.
 
 extern "C" __global__ void matmul(const float* a, const float* b, float* c, int m, int n, int k) {
     int row = blockIdx.x * blockDim.x + threadIdx.x;
