@@ -94,7 +94,8 @@ class Runner:
 
     def expected(self, problem: Problem, seed: int, count: int) -> dict[str, Any]:
         """Elements of the reference's outputs, from a process that holds it (see baselines.py). Raises Ended."""
-        data = {"inputs": dict(problem.inputs), "init": problem.init, "state": dict(problem.state), "training": problem.training}
+        data = {"inputs": dict(problem.inputs), "init": problem.init, "state": dict(problem.state),
+                "training": problem.training}
         return self._ask({"op": "expected", "data": data, "seed": seed, "count": count}, "while the reference was computed")
 
     def allow_until(self, deadline: float) -> None:

@@ -205,8 +205,8 @@ class KernelBenchSolution(Solution):
             raise WrongForm(f"forward returns {type(value).__name__} at {where}; every output must be a torch.Tensor")
         if vars(value):
             own = ", ".join(sorted(vars(value))[:3])
-            raise WrongForm(f"forward returns a tensor with attributes of its own ({own}) at {where}; an output must be a plain "
-                            "torch.Tensor")
+            raise WrongForm(f"forward returns a tensor with attributes of its own ({own}) at {where}; an output must be a "
+                            "plain torch.Tensor")
         leaf: Leaf = self.as_leaf(value)
         return leaf
 

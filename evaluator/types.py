@@ -65,7 +65,7 @@ class TaskSpec(Frozen):
     """kernelbench: tried in turn, until one runs, where the reference refuses all of `check_sizes`."""
     tolerance: Tolerance = Tolerance()
     allow_library: tuple[str, ...] = ()
-    """Operators of torch and CuPy that a solution may keep: names (`conv2d`), categories (`conv`), or `all` (see library.py)."""
+    """Operators of torch and CuPy that a solution may keep: names (`conv2d`), categories (`conv`), `all` (see library.py)."""
     seed: int = 2026
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 ALLOW_LIBRARY_HELP = (
-    "Operators of torch or cupy that a solution may keep, comma-separated: names (conv2d), categories (conv, matmul, pool, norm, "
-    "attention, rnn, softmax, reduction, indexing, random), or all. Without it whatever computes must be a kernel."
+    "Operators of torch or cupy that a solution may keep, comma-separated: names (conv2d), categories (conv, matmul, pool, "
+    "norm, attention, rnn, softmax, reduction, indexing, random), or all. Without it whatever computes must be a kernel."
 )
 
 

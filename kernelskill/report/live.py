@@ -14,7 +14,6 @@ from kernelskill.memory.run import Run
 from kernelskill.model import Attempt, Decision, MethodApplication
 from kernelskill.report.console import progress_console, ratio_text, time_text
 from kernelskill.report.evaluation import unknown_lines
-from kernelskill.report.speedup import claim
 
 STYLE = {"improved": "green", "equal": "yellow", "regressed": "yellow", "duplicate": "yellow"}
 
@@ -89,8 +88,8 @@ class Progress(Silent):
             line += f"  {self._time(attempt.evaluation)}  {ratio_text(attempt.gain)} on its parent"
         assert self.run is not None
         graph = self.run.graph
-        best = claim(graph.speedup(graph.best), "the start", graph.evaluation(graph.best))
-        self.console.print(f"{line}  (best so far {best})")
+        # The first line names the device and how times are taken, the last one the full claim.
+        self.console.print(f"{line}  (best so far {ratio_text(graph.speedup(graph.best))})")
         if attempt.message:
             self.console.print(f"          {attempt.message}", style="dim", markup=False)
 
