@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import gpu_examples
+from benchmarks import gpu_examples, measured
 from benchmarks.examples import EXAMPLES, MARKERS, RESULTS, table
 from kernelskill.memory.store import solution_digest
 
@@ -36,3 +36,8 @@ def test_the_page_of_the_gpu_is_the_record():
 def test_the_table_of_the_readme_is_the_record():
     readme = (ROOT / "README.md").read_text()
     assert MARKERS.search(readme)[0].splitlines(keepends=True)[1:-1] == table(SIM["examples"]).splitlines(keepends=True)
+
+
+def test_the_measured_section_of_the_readme_is_the_records():
+    readme = (ROOT / "README.md").read_text()
+    assert measured.MARKERS.search(readme)[0].splitlines()[1:-1] == measured.section(measured.records()).splitlines()
