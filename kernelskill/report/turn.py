@@ -47,14 +47,19 @@ def _start(run: Run) -> dict[str, Any]:
     evaluation = run.graph.evaluation(run.graph.start)
     passed = evaluation.status is Status.PASSED
     return {"role": "start", "round": 0, "method": None, "repair": 0, "outcome": "started" if passed else "failed",
-            "message": "" if passed else diagnose(evaluation), "gain": None, **_evidence(evaluation)}
+            "message": _untimed(evaluation) if passed else diagnose(evaluation), "gain": None, **_evidence(evaluation)}
 
 
 def _verdict(attempt: Attempt) -> dict[str, Any]:
     role = "generator" if attempt.method.method == SEED else "repairer" if attempt.repair else "optimizer"
     outcome = "started" if role == "generator" and attempt.outcome == "improved" else attempt.outcome
     return {"role": role, "round": attempt.round, "method": str(attempt.method), "repair": attempt.repair, "outcome": outcome,
-            "message": attempt.message, "gain": attempt.gain, **_evidence(attempt.evaluation)}
+            "message": attempt.message or _untimed(attempt.evaluation), "gain": attempt.gain, **_evidence(attempt.evaluation)}
+
+
+def _untimed(evaluation: Evaluation | None) -> str:
+    """Why a solution that passed has no time: without one no rule knows what limits it."""
+    return f"no time: {evaluation.time_unavailable}" if evaluation and evaluation.time_unavailable else ""
 
 
 def _evidence(evaluation: Evaluation | None) -> dict[str, Any]:
