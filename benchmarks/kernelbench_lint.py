@@ -59,6 +59,7 @@ def joined(report: LintReport, row: dict[str, Any]) -> LintReport:
     fields: dict[str, Any] = {}
     if "shipped" in row:
         fields["shipped"] = Shipped.model_validate(row["shipped"])
+        fields["ours"] = {name: seen for name, seen in report.ours.items() if name in fields["shipped"].nulls}
         fields["notes"] = tuple(note for note in report.notes if not note.startswith("null candidates"))
     whole = report.model_copy(update=fields)
     whole = whole.model_copy(update={"findings": findings_of(whole)})

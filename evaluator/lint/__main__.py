@@ -1,7 +1,8 @@
 """`python -m evaluator.lint`: a LintRequest a line on stdin; for each, LintReports a line, then an empty line. All of it JSON.
 
-The last report before the empty line is the answer. Every request runs in a fork of this process, which has imported what
-takes long: tasks cannot disturb each other, and one that hangs or dies leaves what it had. Only the task's own code runs.
+The last report before the empty line is the answer; a line `LATE` before it says that later stages ran out of time. Every
+request runs in a fork of this process, which has imported what takes long: tasks cannot disturb each other, and one that hangs
+or dies leaves what it had. Only the task's own code runs.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import signal
 import sys
 import time
 
+LATE = b"late\n"
 GRACE = 2.0
 """A stage may take this many times the whole budget before the task is given up."""
 
@@ -33,8 +35,8 @@ def main() -> int:
         child = os.fork()
         if child == 0:
             _answer(request, answer)
-        _wait(child, time.monotonic() + GRACE * request.budget_s + 30)
-        os.write(answer, b"\n")
+        late = _wait(child, time.monotonic() + GRACE * request.budget_s + 30)
+        os.write(answer, LATE + b"\n" if late else b"\n")
     return 0
 
 
@@ -51,13 +53,15 @@ def _answer(request: object, answer: int) -> None:
         os._exit(0)
 
 
-def _wait(child: int, deadline: float) -> None:
+def _wait(child: int, deadline: float) -> bool:
+    """Whether it had to be killed."""
     while os.waitpid(child, os.WNOHANG) == (0, 0):
         if time.monotonic() > deadline:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-            return
+            return True
         time.sleep(0.05)
+    return False
 
 
 if __name__ == "__main__":

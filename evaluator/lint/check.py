@@ -60,7 +60,7 @@ def _tried(name: str, stage: Stage, request: LintRequest, left: float) -> tuple[
 def _cost(request: LintRequest, left: float) -> Report:
     cost = meta_cost(load_module(request.task.path, request.task.sizes))
     if cost is None:
-        return {"notes": ["speed of light: the reference does not run on meta tensors"]}
+        return {"notes": ["speed of light: not known, the reference has recurrent layers or does not run on meta tensors"]}
     return {"cost": cost, "sol_us": round(cost.speed_of_light_us(request.device)[0], 3)}
 
 

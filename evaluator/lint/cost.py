@@ -41,13 +41,18 @@ def count_flops(call: Callable[[], Any]) -> tuple[Any, int]:
 
 
 def meta_cost(module: Any) -> Cost | None:
-    """Of a loaded problem file; None where its code does what meta tensors cannot."""
+    """Of a loaded problem file; None where its code does what meta tensors cannot, or has recurrent layers.
+
+    Those run step by step on meta tensors, which takes a minute.
+    """
     import torch
 
     try:
         with torch.device("meta"), torch.no_grad():
             init = module.get_init_inputs()
             model = module.Model(**init) if isinstance(init, Mapping) else module.Model(*init)
+            if any(isinstance(layer, torch.nn.RNNBase) for layer in model.modules()):
+                return None
             inputs = module.get_inputs()
             outputs, flops = count_flops(lambda: model(*inputs))
     except Exception:  # the problem's own code: a value read on the host, a device named, ...

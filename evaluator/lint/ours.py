@@ -30,8 +30,9 @@ class OursEvidence(Frozen):
 
 
 def judge_nulls(oracle: Oracle, names: Sequence[str], budget_s: float) -> dict[str, OursEvidence]:
-    """Each named candidate until a case refuses it. Those not decided within the budget are left out."""
-    pending, found, judged, began = set(names), dict[str, OursEvidence](), 0, time.monotonic()
+    """Each named candidate that fits the task until a case refuses it; without those that the budget leaves undecided."""
+    pending, tried, found = set(names), set[str](), dict[str, OursEvidence]()
+    judged, began = 0, time.monotonic()
     for case, how in plan(oracle.spec, SECRET):
         if how == "repeat" or not pending:
             continue
@@ -44,12 +45,12 @@ def judge_nulls(oracle: Oracle, names: Sequence[str], budget_s: float) -> dict[s
             continue
         judged += 1
         for name, tree in _trees(oracle, problem, case):
+            tried.add(name)
             verdict = compare(expected, tree, case) if name in pending else None
             if verdict is not None:
                 pending.discard(name)
                 found[name] = OursEvidence(refused=True, case=str(case), message=verdict.message[:300], cases=judged)
-    accepted = {name: OursEvidence(refused=False, cases=judged) for name in pending} if judged else {}
-    return found | accepted
+    return found | {name: OursEvidence(refused=False, cases=judged) for name in pending & tried}
 
 
 def _trees(oracle: Oracle, problem: Problem, case: Case) -> list[tuple[str, Any]]:

@@ -15,6 +15,7 @@ from queue import SimpleQueue
 
 from pydantic import ValidationError
 
+from evaluator.lint.__main__ import LATE
 from evaluator.lint.report import LintReport, LintRequest
 from evaluator.types import DeviceSpec
 from kernelskill import assembly
@@ -102,8 +103,11 @@ class LintProcess:
             process.stdin.flush()
             while (line := process.stdout.readline()).strip():
                 lines.append(line)
-        if lines:
-            return LintReport.model_validate_json(lines[-1])
+        late = lines[-1:] == [LATE]
+        if reports := lines[:-1] if late else lines:
+            report = LintReport.model_validate_json(reports[-1])
+            notes = (*report.notes, "the later stages ran out of time") if late else report.notes
+            return report.model_copy(update={"notes": notes})
         return LintReport(task=request.task.name, kind=request.task.kind, verdict="not_checked",
                           notes=("the process that runs the reference died or ran out of time",))
 

@@ -50,6 +50,7 @@ def codes(report) -> set[str]:
 def test_a_sound_task_has_no_finding(lint):
     report = lint("return self.l(x).relu()", "torch.randn(batch, features)", "self.l = nn.Linear(features, 64)")
     assert report.verdict == "judgeable" and codes(report) <= {"too_small"}
+    assert set(report.ours) == {"zeros", "ones", "constant", "other_seed"}  # no input has the output's shape
     assert report.cost.flops == 2 * 32 * 24 * 64 and report.cost.parameter_bytes == 4 * (24 * 64 + 64)
 
 
