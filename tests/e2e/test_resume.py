@@ -10,7 +10,7 @@ import pytest
 from command import ROOT, Command
 
 TASK = "examples/row_sum"
-ROUNDS = "4"
+ROUNDS = "3"
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,8 @@ def test_a_killed_run_resumes(kernelskill, undisturbed, tmp_path, lines):
     call = [sys.executable, "-m", "kernelskill", "optimize", TASK, "--device", "sim", "--rounds", ROUNDS, "--out", str(folder)]
     process = subprocess.Popen(call, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     journal = folder / "journal.jsonl"
-    while process.poll() is None and not (journal.exists() and journal.read_bytes().count(b"\n") >= lines):
+    whole = folder / "run.json"  # written last: before it there is no run to go on with
+    while process.poll() is None and not (whole.exists() and journal.read_bytes().count(b"\n") >= lines):
         time.sleep(0.005)
     assert process.poll() is None, "the run ended before it could be killed"
     os.killpg(process.pid, signal.SIGKILL)
@@ -68,7 +69,7 @@ def test_interrupting_says_how_to_go_on(tmp_path):
     # A shell's background jobs ignore the interrupt and so would their children.
     process = subprocess.Popen(call, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-    while not (folder / "journal.jsonl").exists():
+    while not (folder / "run.json").exists():
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
