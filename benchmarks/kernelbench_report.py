@@ -1,7 +1,7 @@
 """docs/kernelbench-h200.md: the references of KernelBench on an H200, from `results/h200/kernelbench.json`.
 
 `python -m benchmarks.kernelbench_report` compares the pass with the recorded one of `results/h200/kernelbench_recorded.json`
-(eager, TF32 and torch.compile, taken earlier on another H200 session).
+(eager, TF32 and torch.compile, taken earlier on another H200).
 """
 
 from __future__ import annotations
