@@ -101,7 +101,7 @@ def page(record: dict[str, Any]) -> str:
     lines = [
         "# Which KernelBench problems can tell right from wrong", "", about, "",
         *_totals(problems), "", "## Compared with other lists", "", *_compared(problems), "", "## Problems set aside", "",
-        *_aside(problems), "", "## Other findings", "", *_rest(problems),
+        *_aside(problems), "", "## Other findings", "", *_rest(problems), "", "## Not finished", "", *_unfinished(problems),
     ]
     return "\n".join(lines) + "\n"
 
@@ -157,6 +157,15 @@ def _rest(problems: dict[str, Any]) -> list[str]:
         if not row["set_aside"] and row["findings"]:
             lines.append(f"| {key} | {_cell('; '.join(f'{code}: {message}' for code, message in row['findings']))} |")
     return lines
+
+
+def _unfinished(problems: dict[str, Any]) -> list[str]:
+    """Problems for which a CPU had not the time for everything; their null candidates under the own check are complete."""
+    work = [key for key, row in problems.items() if row["needless"] is None]
+    random = {key for key, row in problems.items() if any(code == "random" for code, _ in row["findings"])}
+    ours = [key for key, row in problems.items() if not row["ours"] and key not in random]
+    return [f"Needless work was not looked for (no time on the CPU): {', '.join(work) or 'none'}. Null candidates did not go "
+            f"before our judge: {', '.join(ours) or 'none'}."]
 
 
 def _cell(text: str) -> str:
