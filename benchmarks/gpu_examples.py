@@ -1,9 +1,9 @@
 """Measure the examples' starting and final solutions on a GPU, beside their modelled times.
 
 `python -m benchmarks.gpu_examples measure` (needs a GPU) writes `results/h200/examples.json`; `... render` writes docs/h200.md
-from it. The solutions are those under `results/solutions/`, made by `make examples` without a GPU; the ones that were measured
-are kept in `results/h200/solutions/`. They run unchanged with real cupy and are verified by the evaluator's own oracle against
-the reference before they are timed.
+from it. The solutions are those under `results/solutions/`, made by `make examples` without a GPU; a measured one that has been
+replaced since is kept in `results/h200/solutions/`. They run unchanged with real cupy and are verified by the evaluator's own
+oracle against the reference before they are timed.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from kernelskill.tasks import load_task
 
 RECORD = RESULTS / "h200" / "examples.json"
 MEASURED = RESULTS / "h200" / "solutions"
+"""Solutions of the record that `make examples` has since replaced."""
 PAGE = ROOT / "docs" / "h200.md"
 REPEATS = 3
 SMI_QUERY = "name,driver_version,clocks.sm,clocks.mem,temperature.gpu,power.draw"
@@ -33,7 +34,8 @@ SMI_QUERY = "name,driver_version,clocks.sm,clocks.mem,temperature.gpu,power.draw
 
 def solution(name: str, label: str) -> Path:
     """`start` or `best` solution of an example, as it was measured."""
-    return MEASURED / name / f"{label}.py"
+    measured = MEASURED / name / f"{label}.py"
+    return measured if measured.exists() else RESULTS / "solutions" / name / f"{label}.py"
 
 
 def evaluate(name: str, label: str, device: DeviceSpec) -> Evaluation:
@@ -86,7 +88,7 @@ def record() -> None:
     if device is None:
         raise SystemExit("no NVIDIA GPU here: this measurement needs one")
     modelled = json.loads((RESULTS / "examples_sim.json").read_text())["examples"]
-    shutil.copytree(RESULTS / "solutions", MEASURED, dirs_exist_ok=True)
+    shutil.rmtree(MEASURED, ignore_errors=True)
     result: dict[str, Any] = {
         "command": "python -m benchmarks.gpu_examples measure",
         "provenance": "cuda_event",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.check_quality.kernels import (
+    FINITE,
     GEMM,
     NORMALISE,
     SCAN,
@@ -19,7 +20,6 @@ from benchmarks.check_quality.kernels import (
 
 SOLUTIONS = Path(__file__).resolve().parents[1] / "results" / "solutions"
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-FINITE = 'SUPPORTS = {"values": "finite"}\n'
 VECTOR4_WITH_TAIL = """int j = 4 * i;
   if (j + 3 < n && (reinterpret_cast<unsigned long long>(x) & 15) == 0) {
     float4 v = reinterpret_cast<const float4*>(x)[i];

@@ -8,6 +8,7 @@ from pathlib import Path
 from evaluator.types import TaskSpec
 
 HEAD = "import numpy as np\n\n\n"
+FINITE = 'SUPPORTS = {"values": "finite"}\n'
 VECTOR = """def make_inputs(rng, n):
     return {{"x": rng.standard_normal(n, dtype=np.float32)}}
 

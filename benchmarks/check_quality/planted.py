@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.check_quality.kernels import (
+    FINITE,
     GEMM,
     NORMALISE,
     SCAN,
@@ -15,7 +16,6 @@ from benchmarks.check_quality.kernels import (
     rowwise,
 )
 
-FINITE = 'SUPPORTS = {"values": "finite"}\n'
 GOOD = "if (i < n) y[i] = 2.f * x[i] + 1.f;"
 LOWEST = "-__int_as_float(0x7f800000)"
 EMPTY_LIKE = "cp.empty_like(x)"

@@ -17,19 +17,11 @@ from benchmarks.h200.provenance import provenance, write
 from evaluator import pool
 from evaluator.types import DeviceSpec, Evaluation, Request, SanitizerTool, Status, TaskSpec
 from kernelskill.facts.device import detect_device
+from kernelskill.gpu_trial import REFERENCE
 from kernelskill.tasks import load_task
 
 PART = "sanitizer"
 TOOLS: tuple[SanitizerTool, ...] = ("memcheck", "racecheck", "initcheck", "synccheck")
-REFERENCE = """
-import numpy as np
-
-def make_inputs(rng, n):
-    return {"x": rng.standard_normal(n).astype(np.float32)}
-
-def reference(x):
-    return 2 * x
-"""
 SOLUTION = '''
 import cupy as cp
 

@@ -6,15 +6,11 @@ from pathlib import Path
 
 import click
 
+from kernelskill.cli.one_solution import one_solution
+
 
 @click.command("check")
-@click.argument("solution", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--task", "task_path", required=True, type=click.Path(exists=True, path_type=Path), help="The task it should solve."
-)
-@click.option("--device", default="auto", show_default=True, type=click.Choice(["auto", "sim", "cuda"]), help="Where it runs.")
-@click.option("--arch", default="sm_90", show_default=True, help="Architecture to simulate.")
-@click.option("--card", default="", help="Device card to simulate, by name or file.")
+@one_solution
 @click.option(
     "--examples", default=100, show_default=True, type=click.IntRange(1), help="Random examples, after the boundaries."
 )

@@ -7,16 +7,11 @@ from pathlib import Path
 import click
 
 from kernelskill.cli.allow import ALLOW_LIBRARY_HELP, split_names
+from kernelskill.cli.one_solution import one_solution
 
 
 @click.command("evaluate")
-@click.argument("solution", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    "--task", "task_path", required=True, type=click.Path(exists=True, path_type=Path), help="The task it should solve."
-)
-@click.option("--device", default="auto", show_default=True, type=click.Choice(["auto", "sim", "cuda"]), help="Where it runs.")
-@click.option("--arch", default="sm_90", show_default=True, help="Architecture to simulate.")
-@click.option("--card", default="", help="Device card to simulate, by name or file.")
+@one_solution
 @click.option("--timeout", default=300.0, show_default=True, type=click.FloatRange(1), help="Seconds it may take.")
 @click.option("--seed", type=int, default=None, help="Repeat the evaluation with the seed that its verdict names.")
 @click.option("--allow-library", multiple=True, metavar="OPS", help=ALLOW_LIBRARY_HELP)

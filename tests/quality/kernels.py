@@ -76,18 +76,3 @@ def run(x):
     kernel((rows,), ({threads},), (x, {arguments}, np.int32(cols)))
     return {result}
 '''
-
-
-TREE = """
-  __shared__ float partial[128];
-  float sum = 0.f;
-  for (int c = t; c < cols; c += 128) sum += row[c];
-  partial[t] = sum;
-  __syncthreads();
-  for (int step = 64; step > 0; step >>= 1) {
-    if (t < step) partial[t] += partial[t + step];
-    __syncthreads();
-  }
-  if (t == 0) y[blockIdx.x] = partial[0];
-"""
-"""A right block reduction: the sum of a row."""

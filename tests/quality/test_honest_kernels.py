@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from kernels import ROW_MAX, ROW_SIZES, ROW_SUM, SCALE, SOFTMAX, TRANSPOSE, TREE, VECTOR_SIZES, elementwise, rowwise
+from kernels import ROW_MAX, ROW_SIZES, ROW_SUM, SCALE, SOFTMAX, TRANSPOSE, VECTOR_SIZES, elementwise, rowwise
 
+from benchmarks.check_quality.honest import ONLINE
+from benchmarks.check_quality.kernels import TREE
 from evaluator.types import Status
 
 LARGER_ROWS = [{"rows": 3, "cols": 5}, {"rows": 4, "cols": 4096}]
@@ -17,21 +19,6 @@ SERIAL_SUM = """
 """
 ATOMIC_SUM = """
   for (int c = t; c < cols; c += 128) atomicAdd(&y[blockIdx.x], row[c]);
-"""
-ONLINE_SOFTMAX = """
-  float best = -3.402823466e38f, sum = 0.f;
-  for (int c = t; c < cols; c += 32) {
-    float v = row[c], next = fmaxf(best, v);
-    sum = sum * __expf(best - next) + __expf(v - next);
-    best = next;
-  }
-  for (int o = 16; o > 0; o >>= 1) {
-    float other = __shfl_xor_sync(0xffffffffu, best, o), other_sum = __shfl_xor_sync(0xffffffffu, sum, o);
-    float next = fmaxf(best, other);
-    sum = sum * __expf(best - next) + other_sum * __expf(other - next);
-    best = next;
-  }
-  for (int c = t; c < cols; c += 32) y[(long long)blockIdx.x * cols + c] = __expf(row[c] - best) / sum;
 """
 WARP_MAX = """
   __shared__ float best_of[4];
@@ -61,7 +48,7 @@ CASES = {
     "shared-memory tree": (ROW_SUM, LARGER_ROWS, rowwise(TREE)),
     "float atomics": (ROW_SUM, ROW_SIZES, rowwise(ATOMIC_SUM, outputs="cp.zeros(rows, dtype=x.dtype)")),
     "warp shuffle maximum": (ROW_MAX, ROW_SIZES, rowwise(WARP_MAX)),
-    "online softmax, fast intrinsics": (SOFTMAX, LARGER_ROWS, rowwise(ONLINE_SOFTMAX, outputs="cp.empty_like(x)", threads=32)),
+    "online softmax, fast intrinsics": (SOFTMAX, LARGER_ROWS, rowwise(ONLINE, outputs="cp.empty_like(x)", threads=32)),
 }
 
 

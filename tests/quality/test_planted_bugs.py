@@ -13,12 +13,12 @@ from kernels import (
     SOFTMAX,
     SUM_AND_MAX,
     TRANSPOSE,
-    TREE,
     VECTOR_SIZES,
     elementwise,
     rowwise,
 )
 
+from benchmarks.check_quality.kernels import TREE
 from evaluator.types import Evaluation, Status
 
 

@@ -14,42 +14,17 @@ from textwrap import dedent
 
 import pytest
 
-from benchmarks.hostile import HOSTILE
+from benchmarks.hostile import HONEST, HOSTILE, TASK
 from evaluator import sandbox
 from evaluator.pool import evaluate, evaluate_many
 from evaluator.sandbox import bubblewrap
 from evaluator.types import Evaluation, Status
 
-TASK = """
-def make_inputs(rng, n):
-    return {"x": rng.standard_normal(n, dtype=np.float32)}
-def reference(x):
-    return x + 1
-"""
-HONEST = '''
-import cupy as cp
-import numpy as np
-
-CODE = r"""
-extern "C" __global__ void kernel(const float* x, float* y, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) y[i] = x[i] + 1.f;
-}
-"""
-kernel = cp.RawKernel(CODE, "kernel")
-
-
-def run(x):
-    y = cp.empty_like(x)
-    kernel(((x.size + 127) // 128,), (128,), (x, y, np.int32(x.size)))
-    return y
-'''
-
 
 def with_attack(attack: str) -> str:
     """An honest solution whose run() first does `attack`."""
     body = "".join(f"    {line}\n" for line in attack.strip().splitlines())
-    return HONEST.replace("def run(x):\n", f"import pathlib\n\nhost = pathlib.os\n\n\ndef run(x):\n{body}")
+    return HONEST.replace("def run(x):\n", f"def run(x):\n{body}")
 
 
 @pytest.fixture
