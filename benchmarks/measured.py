@@ -62,14 +62,15 @@ def _noise(rows: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _guards(guards: Mapping[str, Any], isolation: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    cases, wrong, checked, hostile = guards["cases"], guards["wrong"], guards["kernelbench"], isolation["cases"]
+    cases, wrong, checked = guards["cases"], guards["wrong"], guards["kernelbench"]
+    hostile = [case for case in isolation["cases"] if "status" in case]  # the last row looks for what all of them left
     exceptions = f" (not: {', '.join(wrong)}, see docs/guards.md)" if wrong else ""
     return [
         ("cheats and honest look-alikes", f"{len(cases) - len(wrong)} of {len(cases)} as expected{exceptions}", "guards"),
         ("KernelBench's adversarial kernels and checker cases",
          f"{sum(not row['wrong'] for row in checked)} of {len(checked)} as expected", "guards"),
         ("hostile solutions (faults, hangs, forks, floods), each followed by an honest one",
-         f"{len(hostile) - len(isolation['wrong'])} of {len(hostile)} as expected", "isolation"),
+         f"{sum(not case['wrong'] for case in hostile)} of {len(hostile)} as expected", "isolation"),
     ]
 
 
