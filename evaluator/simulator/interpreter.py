@@ -103,7 +103,7 @@ class LaunchRecord(ctypes.Structure):
         ("shared_bytes", ctypes.c_int32), ("local_bytes", ctypes.c_int32), ("shared_granule", ctypes.c_int32),
         ("grid", ctypes.c_uint32 * 3), ("block", ctypes.c_uint32 * 3), ("special_registers", ctypes.c_int32 * 8),
         ("checks", ctypes.c_int32), ("threads", ctypes.c_int32), ("budget", ctypes.c_uint64), ("gaps", ctypes.c_void_p),
-        ("gap_count", ctypes.c_int32), ("reserved", ctypes.c_int32))
+        ("gap_count", ctypes.c_int32), ("parameters_id", ctypes.c_int32))
 
 
 @dataclass
@@ -177,7 +177,7 @@ def prepare(
         code.code.ctypes.data, code.ext.ctypes.data, top, table.ctypes.data, len(code.code), len(table), code.register_bytes,
         static + dynamic_shared, code.local_bytes, code.shared_granule, grid_size, block_size,
         tuple(code.special_registers), int(checks), max(1, 1 if code.ordered_atomics else threads), budget, gaps.ctypes.data,
-        len(gaps), 0)
+        len(gaps), len(buffers))
     keep = (arguments, table, constants, gaps, code.code, code.ext)
     return PreparedLaunch(record, code, grid_size, block_size, everything, keep)
 

@@ -64,7 +64,8 @@ struct Launch {
   int32_t threads;            // host threads
   uint64_t budget;            // warp instructions one warp may execute
   const int32_t* gaps;        // gap_count pairs (begin, end): shared bytes between arrays that nothing may touch
-  int32_t gap_count, reserved;
+  int32_t gap_count;
+  int32_t parameters_id;      // id of the buffer that holds the kernel's parameters: never what a stray address was meant for
 
   int thread_count() const { return static_cast<int>(block[0] * block[1] * block[2]); }
   int warp_count() const { return (thread_count() + 31) / 32; }

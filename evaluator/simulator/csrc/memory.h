@@ -27,7 +27,7 @@ inline const char* verb(Access access) {
   for (int i = 0; i < launch.buffer_count; i++) {
     const Buffer& b = launch.buffers[i];
     const uint64_t distance = address < b.begin ? b.begin - address : address + bytes > b.end ? address + bytes - b.end : 0;
-    if (distance >= best) continue;
+    if (distance >= best || (distance && b.id == launch.parameters_id)) continue;
     best = distance;
     f.buffer = b.id;
     f.offset = static_cast<int64_t>(address - b.begin);
