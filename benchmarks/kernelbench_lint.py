@@ -73,6 +73,7 @@ def facts(report: LintReport) -> dict[str, Any]:
     return {
         "name": report.task, "verdict": report.verdict, "set_aside": report.set_aside,
         "full_size": bool(shipped and shipped.full_size), "check_sizes": report.check_sizes, "sol_us": report.sol_us,
+        "cost": report.cost.model_dump() if report.cost else None,
         "output_rms": _short(shipped.output_rms) if shipped else None,
         "nulls": {
             name: {"passes": seen.passes, "passes_loose": seen.passes_loose, "max_error": _short(seen.max_error)}

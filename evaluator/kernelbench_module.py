@@ -1,14 +1,16 @@
-"""Loads a KernelBench problem file, with other values for its module-level integer constants (its sizes).
+"""Loads a KernelBench problem file with other sizes: the same file with other integers in the places that state them.
 
 KernelBench states a problem's sizes as plain assignments, e.g. `batch_size = 4096` or `M, N = 1024, 2048`, that
-`get_inputs` and `get_init_inputs` read. Other sizes of the same problem are therefore the same file with other constants.
+`get_inputs` and `get_init_inputs` read. Some stand elsewhere: in a module-level list or tuple (`input_shape = (3, 240, 240)`),
+or as literals in the two functions themselves (`torch.rand(batch_size, 3, 224, 224)`). There equal integers are one size, which
+is named after the place and its value: `input_shape.240`, `get_inputs.224`.
 """
 
 from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -17,14 +19,16 @@ FOLDABLE: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Pow: operator.pow, ast.LShift: operator.lshift,
 }
 LARGEST_CONSTANT = 1 << 62
-
-
 SMALL = 16
 """Constants up to here are taken for kernel sizes, strides, axes, counts of heads or groups."""
+MAKERS = ("get_inputs", "get_init_inputs")
+"""Functions whose large literals are sizes: an input's dimension, a constructor's argument."""
+NO_SIZES = frozenset({"manual_seed", "seed", "Generator"})
+"""Calls whose literals are none."""
 
 
 class UnknownConstant(ValueError):
-    """A size names no module-level integer constant of the file."""
+    """A size names no place of the file."""
 
 
 def module_constants(source: str) -> dict[str, int]:
@@ -40,6 +44,15 @@ def module_constants(source: str) -> dict[str, int]:
     return constants
 
 
+def size_places(source: str) -> dict[str, int]:
+    """All sizes of a problem: its module-level constants, then the large integers (> SMALL) elsewhere, by place and value.
+
+    Raises SyntaxError where `source` is no Python.
+    """
+    tree = ast.parse(source)
+    return module_constants(source) | {place: number for place, _, number in _literals(tree)}
+
+
 def batch_constant(sizes: Mapping[str, int]) -> str | None:
     """The constant that most likely counts independent rows: one named for it, else the first large one; None without any."""
     named = [name for name in sizes if "batch" in name.lower()] or [name for name in sizes if name in ("N", "B", "n", "b")]
@@ -47,26 +60,56 @@ def batch_constant(sizes: Mapping[str, int]) -> str | None:
 
 
 def load_module(path: str | Path, constants: Mapping[str, int] | None = None, name: str = "task_module") -> ModuleType:
-    """Executes the file with its constants replaced; tracebacks keep the file's own line numbers.
+    """Executes the file with its sizes (names as in `size_places`) replaced; tracebacks keep the file's own line numbers.
 
     Raises UnknownConstant for a name the file does not assign, OSError, SyntaxError, and whatever the module raises.
     """
     path = Path(path)
     source = path.read_text(encoding="utf-8")
     wanted = dict(constants or {})
-    known = module_constants(source)
+    known = size_places(source)
     unknown = [key for key in wanted if key not in known]
     if unknown:
         raise UnknownConstant(
-            f"{path}: {', '.join(unknown)}: no module-level integer constant of that name; the file has "
+            f"{path}: {', '.join(unknown)}: no size of that name; the file has "
             f"{', '.join(known) or 'none'}"
         )
     tree = ast.parse(source, filename=str(path))
+    for place, node, number in list(_literals(tree)):
+        node.value = wanted.get(place, number)
     _replace(tree, wanted)
     module = ModuleType(name)
     module.__file__ = str(path)
     exec(compile(tree, str(path), "exec"), module.__dict__)
     return module
+
+
+def _literals(tree: ast.Module) -> Iterator[tuple[str, ast.Constant, int]]:
+    """(size's name, node, value) of the large integers in module-level lists and tuples and in the functions that make the inputs."""
+    for statement in tree.body:
+        if isinstance(statement, ast.FunctionDef) and statement.name in MAKERS:
+            yield from ((f"{statement.name}.{number}", node, number) for node, number in _large(statement))
+        elif isinstance(statement, (ast.Assign, ast.AnnAssign)) and _is_sequence(statement.value):
+            for target in _targets(statement):
+                if isinstance(target, ast.Name):
+                    yield from ((f"{target.id}.{number}", node, number) for node, number in _large(statement))
+
+
+def _is_sequence(value: ast.expr | None) -> bool:
+    """`(3, 240, 240)`, `[1024] * 16`."""
+    if isinstance(value, ast.BinOp):
+        return _is_sequence(value.left) or _is_sequence(value.right)
+    return isinstance(value, (ast.List, ast.Tuple))
+
+
+def _large(node: ast.AST) -> Iterator[tuple[ast.Constant, int]]:
+    called = node.func if isinstance(node, ast.Call) else None
+    if isinstance(node, ast.Dict) or getattr(called, "attr", getattr(called, "id", "")) in NO_SIZES:
+        return
+    if isinstance(node, ast.Constant) and type(node.value) is int and node.value > SMALL:
+        yield node, node.value
+    for child in ast.iter_child_nodes(node):
+        yield from _large(child)
 
 
 def _assignments(tree: ast.Module) -> list[tuple[ast.Name, ast.expr]]:

@@ -20,24 +20,29 @@ GRACE = 2.0
 
 def main() -> int:
     """Exit code 0 at the end of stdin."""
-    answer = os.dup(1)
+    answer, asker = os.dup(1), os.getppid()
     os.dup2(2, 1)
     from evaluator.lint.report import LintRequest
 
-    if importlib.util.find_spec("torch"):
-        import torch
-
-        from evaluator.lint import needless  # noqa: F401 (both sides of the fork use it)
-
-        torch.set_num_threads(1)  # a pool of threads does not survive a fork
     for line in sys.stdin.buffer:
         request = LintRequest.model_validate_json(line)
+        if request.task.kind == "kernelbench" and importlib.util.find_spec("torch"):
+            _load_torch()
         child = os.fork()
         if child == 0:
             _answer(request, answer)
-        late = _wait(child, time.monotonic() + GRACE * request.budget_s + 30)
+        late = _wait(child, time.monotonic() + GRACE * request.budget_s + 30, asker)
         os.write(answer, LATE + b"\n" if late else b"\n")
     return 0
+
+
+def _load_torch() -> None:
+    """Before the fork, so that it is loaded once for all tasks."""
+    import torch
+
+    from evaluator.lint import needless  # noqa: F401 (both sides of the fork use it)
+
+    torch.set_num_threads(1)  # a pool of threads does not survive a fork
 
 
 def _answer(request: object, answer: int) -> None:
@@ -53,10 +58,10 @@ def _answer(request: object, answer: int) -> None:
         os._exit(0)
 
 
-def _wait(child: int, deadline: float) -> bool:
-    """Whether it had to be killed."""
+def _wait(child: int, deadline: float, asker: int) -> bool:
+    """Whether it had to be killed: it is late, or nobody waits for the answer any more."""
     while os.waitpid(child, os.WNOHANG) == (0, 0):
-        if time.monotonic() > deadline:
+        if time.monotonic() > deadline or os.getppid() != asker:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
             return True

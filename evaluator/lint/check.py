@@ -13,7 +13,7 @@ from evaluator.lint.findings import findings_of, verdict_of
 from evaluator.lint.nulls import NULLS
 from evaluator.lint.ours import judge_nulls
 from evaluator.lint.reference import NativeReference, Reference, TorchReference
-from evaluator.lint.report import LintReport, LintRequest
+from evaluator.lint.report import DEAD_NOTE, LATE_NOTE, LintReport, LintRequest
 from evaluator.lint.shipped import KERNELBENCH, examine
 from evaluator.lint.sizes import Sizes, reduced
 from evaluator.oracle import TaskFault, describe_failure, load_oracle
@@ -31,16 +31,43 @@ Stage = Callable[[LintRequest, float], Report]
 
 def check(request: LintRequest) -> Iterator[LintReport]:
     """The report after every stage, each more complete than the one before."""
-    report = LintReport(task=request.task.name, kind=request.task.kind, verdict="not_checked")
+    done = request.done
+    report = done or LintReport(task=request.task.name, kind=request.task.kind, verdict="not_checked")
     began = time.monotonic()
-    stages = _KERNELBENCH if request.task.kind == "kernelbench" else _NATIVE
-    for name, stage in stages.items():
+    for name, stage in _stages(request).items():
+        if done is not None and name not in missing(done):
+            continue
+        report = report.model_copy(update={"notes": tuple(note for note in report.notes if not about(note, name))})
         left = request.budget_s - (time.monotonic() - began)
         fields, notes = _tried(name, stage, request, left)
         seconds = round(time.monotonic() - began, 2)
         report = report.model_copy(update={**fields, "notes": (*report.notes, *notes), "seconds": seconds})
         report = report.model_copy(update={"findings": findings_of(report), "verdict": verdict_of(report)})
         yield report
+
+
+def missing(report: LintReport) -> list[str]:
+    """The stages that did not decide all: they failed, or had no time. A random reference has nothing to judge nulls by."""
+    names = [name for name, (field, _) in _KERNELBENCH.items() if not getattr(report, field)]
+    if OURS not in names and any(note.startswith(f"{OURS}: no time") for note in report.notes):
+        names.append(OURS)
+    random = report.shipped is not None and report.shipped.random
+    return [name for name in names if not (name == OURS and random) and not (name == WORK and report.kind == "native")]
+
+
+def unfinished(report: LintReport) -> bool:
+    """Whether another look may find more. A speed of light that is not known stays so."""
+    return set(missing(report)) != set() and set(missing(report)) != {LIGHT}
+
+
+def about(note: str, stage: str) -> bool:
+    """Whether a report's note says what came of the stage, or only that time ran out."""
+    return note.startswith(f"{stage}: ") or note in (LATE_NOTE, DEAD_NOTE)
+
+
+def _stages(request: LintRequest) -> dict[str, Stage]:
+    chosen = _KERNELBENCH if request.task.kind == "kernelbench" else _NATIVE
+    return {name: stage for name, (_, stage) in chosen.items()}
 
 
 def _tried(name: str, stage: Stage, request: LintRequest, left: float) -> tuple[Report, list[str]]:
@@ -119,5 +146,9 @@ def _smaller(task: TaskSpec, max_bytes: float, max_flops: float) -> Sizes:
     return reduced(task.sizes, cost, max_bytes, max_flops)
 
 
-_KERNELBENCH = {"speed of light": _cost, "null candidates": _shipped, "our judge": _ours, "needless work": _needless}
-_NATIVE = {"speed of light": _cost_native, "null candidates": _shipped_native, "our judge": _ours}
+LIGHT, NULL_CANDIDATES, OURS, WORK = "speed of light", "null candidates", "our judge", "needless work"
+_KERNELBENCH: dict[str, tuple[str, Stage]] = {
+    LIGHT: ("cost", _cost), NULL_CANDIDATES: ("shipped", _shipped), OURS: ("ours", _ours), WORK: ("needless", _needless)}
+"""Stage -> the report's field that it fills, and what it does."""
+_NATIVE: dict[str, tuple[str, Stage]] = {
+    LIGHT: ("cost", _cost_native), NULL_CANDIDATES: ("shipped", _shipped_native), OURS: ("ours", _ours)}

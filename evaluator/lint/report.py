@@ -46,17 +46,9 @@ class LintFinding(Frozen):
     """What was seen, with its numbers."""
 
 
-class LintRequest(Frozen):
-    """One task to check."""
-
-    task: TaskSpec
-    device: DeviceSpec
-    """The card for the speed of light."""
-    on_gpu: bool = False
-    """Run the reference on the GPU, at the full size."""
-    tolerance: Tolerance | None = None
-    """As shipped; None: the task's own (native), KernelBench's 1e-4."""
-    budget_s: float = Field(60.0, gt=0)
+LATE_NOTE = "the later stages ran out of time"
+DEAD_NOTE = "the process that runs the reference died or ran out of time"
+"""What a report notes where a stage could not say so itself."""
 
 
 class LintReport(Frozen):
@@ -84,3 +76,18 @@ class LintReport(Frozen):
     def set_aside(self) -> bool:
         """Whether the task is scored apart."""
         return self.verdict != "judgeable" or any(finding.code in SETS_ASIDE for finding in self.findings)
+
+
+class LintRequest(Frozen):
+    """One task to check."""
+
+    task: TaskSpec
+    device: DeviceSpec
+    """The card for the speed of light."""
+    on_gpu: bool = False
+    """Run the reference on the GPU, at the full size."""
+    tolerance: Tolerance | None = None
+    """As shipped; None: the task's own (native), KernelBench's 1e-4."""
+    budget_s: float = Field(60.0, gt=0)
+    done: LintReport | None = None
+    """An earlier report of the task: only the stages that it lacks are done."""

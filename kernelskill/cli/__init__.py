@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 the task could not be solved, 2 wrong use.
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 from collections.abc import Mapping
 
@@ -67,10 +68,17 @@ def group() -> None:
     """
 
 
+def _interrupted(number: int, frame: object) -> None:
+    """SIGTERM ends a command as Ctrl-C does: what runs is stopped, what is done is kept. A second one ends it at once."""
+    signal.signal(number, signal.SIG_DFL)
+    raise KeyboardInterrupt
+
+
 def main() -> None:
     """Entry point: a user's mistake is one clear message, never a traceback."""
     from kernelskill.errors import KernelSkillError
 
+    signal.signal(signal.SIGTERM, _interrupted)
     try:
         sys.exit(group(standalone_mode=False) or 0)  # click returns what a command gave to ctx.exit
     except click.ClickException as error:

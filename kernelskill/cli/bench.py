@@ -21,7 +21,8 @@ from kernelskill.cli.run_options import options_of, run_options
 @click.option("--sample", type=click.IntRange(1), help="Only so many of them, drawn at random.")
 @click.option("--seed", default=0, show_default=True, help="Of the sample.")
 @click.option("--lint", "lint_file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="Take the lint from a file that `task check --out` wrote.  [default: lint every task first]")
+              help="Take the lint from this file: of `task check --out`, or benchmarks/results/kernelbench_lint.json.  "
+                   "[default: lint every task first]")
 @click.option("--no-lint", is_flag=True, help="Do not tell clean tasks from those set aside.")
 @run_options
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the bench  [default: runs/bench-<suite>-<time>]")
@@ -39,14 +40,16 @@ def command(ctx: click.Context, /, suite: str | None, kernelbench: Path | None, 
     from kernelskill.report.lint import watched
     from kernelskill.report.live import Silent
     from kernelskill.suites.bench import LINT, Bench
-    from kernelskill.suites.lint import recorded, reports_for
+    from kernelskill.suites.lint import known, reports_for
 
     if (suite is None and kernelbench is None) == (resume is None):
         raise click.UsageError("give a SUITE (a folder of tasks, or --kernelbench DIR), or --resume FOLDER")
     bench = Bench.open(resume) if resume else _new(suite, kernelbench, **asked)
-    lint = recorded(lint_file) if lint_file else {} if no_lint else reports_for(
-        bench.tasks, bench.options, bench.folder / LINT, watched(len(bench.tasks), quiet=as_json))
     try:
+        lint = known(lint_file) if lint_file else {}
+        if not (lint_file or no_lint):
+            with watched(len(bench.tasks), quiet=as_json) as told:
+                lint = reports_for(bench.tasks, bench.options, bench.folder / LINT, told)
         with BenchProgress(len(bench.tasks), len(bench.tasks) - len(bench.pending()), quiet=as_json) as progress:
             for row in bench.play(Silent(), lint):
                 progress.finished(row)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from evaluator.lint.report import LintReport
 from kernelskill.report.console import progress_console, result_console, time_text
@@ -20,21 +21,13 @@ SAYS = {
 }
 
 
-def watched(total: int, quiet: bool) -> Callable[[str, LintReport], None]:
+@contextlib.contextmanager
+def watched(total: int, quiet: bool) -> Iterator[Callable[[str, LintReport], None]]:
     """Shows progress with the time that is left on stderr, a task at a time; nothing where `quiet` or for one task."""
-    if quiet or total < 2:
-        return lambda key, report: None
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    progress = Progress(*columns, console=progress_console(), transient=True)
-    bar = progress.add_task("lint", total=total)
-    progress.start()
-
-    def told(key: str, report: LintReport) -> None:
-        progress.update(bar, advance=1, description=f"lint {key}")
-        if progress.finished:
-            progress.stop()
-
-    return told
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=progress_console(), transient=True, disable=quiet or total < 2) as progress:
+        bar = progress.add_task("lint", total=total)
+        yield lambda key, report: progress.update(bar, advance=1, description=f"lint {key}")
 
 
 def print_reports(reports: Mapping[str, LintReport]) -> None:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 from pydantic import ValidationError
 
 from evaluator.lint.__main__ import LATE
-from evaluator.lint.report import LintReport, LintRequest
+from evaluator.lint.check import unfinished
+from evaluator.lint.report import DEAD_NOTE, LATE_NOTE, LintReport, LintRequest
 from evaluator.types import DeviceSpec
 from kernelskill import assembly
 from kernelskill.errors import KernelSkillError, Location, TaskError
@@ -41,6 +45,8 @@ class LintJob:
     workers: int = 1
     out: Path | None = None
     """Every report is appended here as it comes; tasks that it holds are not linted again."""
+    finish: bool = False
+    """Of the tasks that it holds, do what their reports lack."""
 
 
 def reports_of(job: LintJob, told: Told = lambda key, report: None) -> dict[str, LintReport]:
@@ -48,21 +54,23 @@ def reports_of(job: LintJob, told: Told = lambda key, report: None) -> dict[str,
     found = recorded(job.out) if job.out is not None else {}
     requests: dict[str, LintRequest] = {}
     for task in job.tasks:
-        if task.key in found:
+        done = found.get(task.key)
+        if done is not None and not (job.finish and unfinished(done)):
             told(task.key, found[task.key])
             continue
         try:
             requests[task.key] = LintRequest(
-                task=load_task(task.path).spec, device=job.device, on_gpu=job.on_gpu, budget_s=job.budget_s
+                task=load_task(task.path).spec, device=job.device, on_gpu=job.on_gpu, budget_s=job.budget_s, done=done
             )
         except TaskError as error:
             found[task.key] = LintReport(task=task.path.stem, kind="", verdict="not_checked", notes=(str(error),))
             told(task.key, found[task.key])
-    for key, report in check_tasks(requests, job.workers):
-        found[key] = report
-        if job.out is not None:
-            append_line(job.out, json.dumps({"key": key, "report": report.model_dump(mode="json")}))
-        told(key, report)
+    with contextlib.closing(check_tasks(requests, job.workers)) as answers:
+        for key, report in answers:
+            found[key] = report
+            if job.out is not None:
+                append_line(job.out, json.dumps({"key": key, "report": report.model_dump(mode="json")}))
+            told(key, report)
     return {task.key: found[task.key] for task in job.tasks}
 
 
@@ -70,6 +78,35 @@ def reports_for(tasks: Sequence[SuiteTask], options: assembly.Options, out: Path
     """The reports of a bench's tasks on the device that its runs use."""
     mode, device = assembly.choose_device(options)
     return reports_of(LintJob(tasks, device, mode == "cuda", LINT_SECONDS, 1, out), told)
+
+
+def known(path: Path) -> dict[str, LintReport]:
+    """Key -> report of a file that `reports_of` wrote, or of a record such as benchmarks/results/kernelbench_lint.json.
+
+    Raises KernelSkillError for any other file.
+    """
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:  # a line a report
+        return recorded(path)
+    if not isinstance(record, dict) or "problems" not in record:
+        return recorded(path)
+    try:
+        return {key: _summarised(row) for key, row in record["problems"].items()}
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise _no_record(path) from None
+
+
+def _summarised(row: Mapping[str, Any]) -> LintReport:
+    """The report that a record keeps the outcome of. Raises KeyError, TypeError, ValueError."""
+    findings = [{"code": code, "message": message} for code, message in row["findings"]]
+    return LintReport.model_validate({
+        "task": row["name"], "kind": "kernelbench", "verdict": row["verdict"], "findings": findings,
+        "check_sizes": row["check_sizes"], "sol_us": row["sol_us"], "cost": row.get("cost"), "notes": row["notes"]})
+
+
+def _no_record(path: Path, line: int | None = None) -> KernelSkillError:
+    return KernelSkillError("no record of a lint", location=Location(path, line), hint="name another file")
 
 
 def recorded(path: Path) -> dict[str, LintReport]:
@@ -83,7 +120,7 @@ def recorded(path: Path) -> dict[str, LintReport]:
         try:
             found[row["key"]] = LintReport.model_validate(row["report"])
         except (KeyError, TypeError, ValidationError):
-            raise KernelSkillError("no record of a lint", location=Location(path, number), hint="name another file") from None
+            raise _no_record(path, number) from None
     return found
 
 
@@ -92,6 +129,7 @@ class LintProcess:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._closed, self._lock = False, threading.Lock()
 
     def check(self, request: LintRequest) -> LintReport:
         """The task's report; `not_checked` with the reason where the process died over it."""
@@ -106,27 +144,39 @@ class LintProcess:
         late = lines[-1:] == [LATE]
         if reports := lines[:-1] if late else lines:
             report = LintReport.model_validate_json(reports[-1])
-            notes = (*report.notes, "the later stages ran out of time") if late else report.notes
+            notes = (*report.notes, LATE_NOTE) if late else report.notes
             return report.model_copy(update={"notes": notes})
-        return LintReport(task=request.task.name, kind=request.task.kind, verdict="not_checked",
-                          notes=("the process that runs the reference died or ran out of time",))
+        before = request.done or LintReport(task=request.task.name, kind=request.task.kind, verdict="not_checked")
+        return before.model_copy(update={"notes": tuple(dict.fromkeys((*before.notes, DEAD_NOTE)))})
 
     def close(self) -> None:
-        """Ends the process."""
+        """Ends the process and the task that it works on; a `check` under way in another thread returns then."""
+        with self._lock:
+            self._closed = True
         if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
 
     def _running(self) -> subprocess.Popen[bytes]:
+        with self._lock:
+            return self._started()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._closed:
+            raise BrokenPipeError("closed")
         if self._process is None or self._process.poll() is not None:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "evaluator.lint"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": _path()},
+                start_new_session=True,
             )
         return self._process
 
 
-def check_tasks(requests: Mapping[str, LintRequest], workers: int = 1) -> Iterator[tuple[str, LintReport]]:
+def check_tasks(
+    requests: Mapping[str, LintRequest], workers: int = 1,
+) -> Generator[tuple[str, LintReport], None, None]:
     """(key, report) as they come, in any order; at most `workers` tasks at a time."""
     idle: SimpleQueue[LintProcess] = SimpleQueue()
     processes = [LintProcess() for _ in range(max(1, min(workers, len(requests))))]
@@ -140,13 +190,15 @@ def check_tasks(requests: Mapping[str, LintRequest], workers: int = 1) -> Iterat
         finally:
             idle.put(process)
 
+    threads = ThreadPoolExecutor(len(processes))
     try:
-        with ThreadPoolExecutor(len(processes)) as threads:
-            for done in as_completed([threads.submit(one, key) for key in requests]):
-                yield done.result()
+        for done in as_completed([threads.submit(one, key) for key in requests]):
+            yield done.result()
     finally:
-        for process in processes:
+        threads.shutdown(wait=False, cancel_futures=True)
+        for process in processes:  # before waiting: an interrupt must not wait for the tasks at work
             process.close()
+        threads.shutdown()
 
 
 def _path() -> str:

@@ -100,7 +100,9 @@ def _speedups(final: Evaluation, over_start: float | None) -> dict[str, float]:
 
 
 def _speed_of_light(final: Evaluation, lint: LintReport | None, device: DeviceSpec) -> float | None:
-    """The lint's, which knows the operations; else from the bytes alone."""
+    """By the lint, which knows the operations; else from the bytes alone."""
+    if lint is not None and lint.cost is not None:
+        return round(lint.cost.speed_of_light_us(device)[0], 3)
     if lint is not None and lint.sol_us is not None:
         return lint.sol_us
     moved = final.task_facts.get("task_bytes")

@@ -4,7 +4,7 @@ import traceback
 
 import pytest
 
-from evaluator.kernelbench_module import UnknownConstant, load_module, module_constants
+from evaluator.kernelbench_module import UnknownConstant, load_module, module_constants, size_places
 
 SOURCE = """
 batch: int = 4
@@ -35,6 +35,32 @@ def path(tmp_path):
 
 def test_constants_are_integers_written_as_literals():
     assert module_constants(SOURCE) == {"batch": 4, "M": 8, "N": 16, "LARGE": 2 << 20, "SHIFT": -16}
+
+
+ELSEWHERE = """
+import torch
+batch = 2
+hidden = [1024] * 20
+shape = (batch, 3, 224, 224)
+names: list = ["a"]
+OPTIONS = [{"batch": 64}]
+def get_inputs():
+    torch.manual_seed(42)
+    return [torch.zeros(batch, 224, 100)]
+def get_init_inputs():
+    return [hidden, 32, 3]
+"""
+
+
+def test_sizes_stand_in_lists_and_in_the_functions_that_make_the_inputs(tmp_path):
+    assert size_places(ELSEWHERE) == {
+        "batch": 2, "hidden.1024": 1024, "hidden.20": 20, "shape.224": 224, "get_inputs.224": 224, "get_inputs.100": 100,
+        "get_init_inputs.32": 32}
+    path = tmp_path / "elsewhere.py"
+    path.write_text(ELSEWHERE.replace("import torch", "from types import SimpleNamespace as N; torch = N(manual_seed=print, zeros=max)"))
+    module = load_module(path, {"batch": 5, "hidden.1024": 7, "shape.224": 9, "get_inputs.224": 11, "get_init_inputs.32": 8})
+    assert module.shape == (5, 3, 9, 9) and module.get_inputs() == [100] and module.get_init_inputs() == [[7] * 20, 8, 3]
+    assert load_module(path).shape == (2, 3, 224, 224)
 
 
 def test_replaced_constants_reach_functions_and_derived_values(path):
