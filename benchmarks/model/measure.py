@@ -24,28 +24,11 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
+from benchmarks.model.measured import METRICS
 from benchmarks.model.problems import Problem, Variant
 from benchmarks.model.table import VARIANTS, by_problem
 
 FLUSH_BYTES = 128 << 20
-METRICS = {
-    "dram__bytes.sum": "dram_bytes",
-    "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": "dram_throughput_pct",
-    "sm__throughput.avg.pct_of_peak_sustained_elapsed": "sm_throughput_pct",
-    "l1tex__throughput.avg.pct_of_peak_sustained_active": "l1_throughput_pct",
-    "lts__throughput.avg.pct_of_peak_sustained_elapsed": "l2_throughput_pct",
-    "l1tex__t_sector_hit_rate.pct": "l1_hit_rate_pct",
-    "lts__t_sector_hit_rate.pct": "l2_hit_rate_pct",
-    "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio": "global_load_sectors_per_request",
-    "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio": "global_store_sectors_per_request",
-    "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum": "shared_bank_conflicts",
-    "smsp__inst_executed.sum": "instructions_executed",
-    "sm__warps_active.avg.pct_of_peak_sustained_active": "achieved_occupancy_pct",
-    "launch__registers_per_thread": "registers_per_thread",
-    "launch__occupancy_limit_registers": "occupancy_limit_registers",
-    "launch__occupancy_limit_shared_mem": "occupancy_limit_shared_memory",
-    "launch__occupancy_limit_warps": "occupancy_limit_warps",
-}
 SPIN = r"""
 extern "C" __global__ void spin(long long cycles) { long long t = clock64(); while (clock64() - t < cycles) {} }
 """

@@ -7,11 +7,13 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.model.generated import Row, agreement
 from benchmarks.model.measured import Measured
 from benchmarks.model.modelled import Modelled
 from benchmarks.model.problems import Variant
 from benchmarks.model.score import CLOSE, FAR, Score, score
 from benchmarks.model.table import DEVELOPMENT, FAMILIES, TEST, by_problem
+from evaluator.types import Evaluation
 
 FILE = Path(__file__).resolve().parent / "agreement.md"
 COUNTERS = ("global_load_sectors_per_request", "global_store_sectors_per_request", "instructions_executed", "dram_bytes",
@@ -91,9 +93,30 @@ def kernels(results: Sequence[Modelled], measured: Mapping[str, Measured]) -> st
         ratio = e.time_us / record.cold_us
         shown = [name for name in e.terms_us if name not in ("launch",) and e.terms_us[name] >= 0.1 * e.time_us]
         terms = ", ".join(f"{name} {e.terms_us[name]:.0f}" for name in shown)
-        mark = " !" if abs(math.log(ratio)) > math.log(1.5) else ""
-        rows.append([r.variant.kernel, f"{record.cold_us:.1f}", f"{e.time_us:.1f}", f"{ratio:.2f}{mark}", e.limiter, terms])
+        rows.append([r.variant.kernel, f"{record.cold_us:.1f}", f"{e.time_us:.1f}", _ratio(ratio), e.limiter, terms])
     return table(("kernel", "measured us", "modelled us", "ratio", "limiter", "terms over 10 %, us"), rows)
+
+
+def held_out(rows: Mapping[str, Row], modelled: Mapping[str, Evaluation]) -> str:
+    """Agreement on the solutions that no constant and no rule was chosen on."""
+    times = {key: evaluation.time.time_us for key, evaluation in modelled.items() if evaluation.time is not None}
+    problems: dict[str, list[str]] = {}
+    for key in times:
+        problems.setdefault(Path(rows[key].task).stem.removesuffix("_task"), []).append(key)
+    head = ("task", "role", "pairs right", f"hard pairs ({CLOSE}-{FAR:g}×)", "typical error", "worst (modelled / measured)")
+    total = agreement(rows, times, list(times))
+    lines = [score_row(name, "held out", agreement(rows, times, keys)) for name, keys in problems.items()]
+    text = table(head, [*lines, score_row("**all**", "", total)])
+    if total.wrong:
+        text += "\nRanked wrongly (the measured faster one first): " + ", ".join(f"{a} / {b}" for a, b in total.wrong) + ".\n"
+    one_by_one = [[key, rows[key].label, f"{rows[key].us:.1f}", f"{us:.1f}", _ratio(us / rows[key].us),
+                   getattr(modelled[key].time, "limiter", "")] for key, us in times.items()]
+    return text + "\n" + table(("solution", "made by", "measured us", "modelled us", "ratio", "limiter"), one_by_one)
+
+
+def _ratio(ratio: float) -> str:
+    """Marked where it is off by more than 1.5×."""
+    return f"{ratio:.2f}" + (" !" if abs(math.log(ratio)) > math.log(1.5) else "")
 
 
 def cost(results: Sequence[Modelled]) -> str:
@@ -103,16 +126,18 @@ def cost(results: Sequence[Modelled]) -> str:
             f"slowest {seconds[-1]:.2f}), inputs and compilation not counted.\n")
 
 
-def render(results: Sequence[Modelled], measured: Mapping[str, Measured], cross: str, *, with_cost: bool) -> str:
-    """The whole document."""
+def render(results: Sequence[Modelled], measured: Mapping[str, Measured], cross: str, held: str) -> str:
+    """The whole document. `held`: what `held_out` gives."""
     parts = [
         "# Modelled times against an H200\n\nWritten by `python -m benchmarks.model`. Cold times; kernels are ranked within "
         f"one problem, pairs within {CLOSE}× count as equal. Typical error: exp of the mean |log ratio|. Constants were "
         "searched on the development families only.\n",
         ranking(results, measured),
         "## Cross-validation\n\n" + cross if cross else "",
+        "## Held out: solutions as they were generated\n\nWhole calls, modelled through the evaluator; measured in runs on the "
+        "GPU (`benchmarks/results/h200/generated.json`). No constant and no rule was chosen on them.\n\n" + held,
         "## Counters against Nsight Compute\n\n" + counters(results, measured),
         "## Every kernel\n\n" + kernels(results, measured),
-        "## Cost\n\n" + cost(results) if with_cost else "",
+        "## Cost\n\n" + cost(results),
     ]
     return "\n".join(part for part in parts if part)
