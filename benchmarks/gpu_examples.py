@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks.examples import EXAMPLES, RESULTS, ROOT
 from evaluator import pool
-from evaluator.types import UNPROFILED, DeviceSpec, Evaluation, Request
+from evaluator.types import DeviceSpec, Evaluation, Request
 from kernelskill.memory.store import solution_digest
 from kernelskill.tasks import load_task
 
@@ -42,7 +42,7 @@ def evaluate(name: str, label: str, device: DeviceSpec) -> Evaluation:
     """Verify on the check sizes and time at the full size, in a process of its own."""
     spec = load_task(ROOT / "examples" / name).spec
     return pool.evaluate(Request(task=spec, solution=str(solution(name, label)), mode="cuda", device=device, timeout_s=120,
-                                 worth_us=UNPROFILED))
+                                 timed_only=True))
 
 
 def measure(name: str, label: str, device: DeviceSpec) -> dict[str, Any]:

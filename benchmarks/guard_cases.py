@@ -22,8 +22,6 @@ FOLDER = ROOT / "tests" / "guards"
 NOWHERE = "-"
 NO_GAIN = 0.8
 """A cheat that passes must take at least this share of the honest solution's time."""
-NOT_PROFILED_US = 1e-3
-"""No solution is faster: timed, but its launches are not recorded."""
 
 
 class Case(Frozen):
@@ -75,7 +73,7 @@ class Case(Frozen):
         task = TaskSpec(name=self.task, path=str(FOLDER / "tasks" / f"{self.task}.py"), allow_library=self.allow, **self.spec)
         stages = ("verify", "profile") if mode == "cuda" and self.timed else self.stages
         return Request(task=task, solution=str(self.path), mode=mode, device=device, stages=stages, timeout_s=timeout_s,
-                       worth_us=None if self.launches else NOT_PROFILED_US)
+                       timed_only=not self.launches)
 
     def disagreement(self, evaluation: Evaluation, mode: Mode) -> str:
         """Why the evaluation is not what the case demands; "" where it is."""
@@ -142,7 +140,8 @@ Written by `python -m benchmarks.guard_cases` from `tests/guards/cases.yaml`{rec
 A time counts only when the work was done. The source guard (`evaluator/guards.py`) refuses at once what no honest solution
 needs; it is a tripwire. What carries the weight is structure: the solution's process never holds the reference or an
 expected output, the judge compares and computes every statistic in a process of its own, seeds are drawn after the solution
-was imported, every call gets other data at another address, and one timed call is compared with the reference.
+was imported, every call gets other data at another address, and of the timed calls at least two are compared with the
+reference, and one more after up to a thousand calls that are not timed.
 
 What computes must be a kernel of the solution's own. `--allow-library OPS` lets operators of torch or CuPy stay, by name
 (`conv2d`) or category ({categories});

@@ -111,6 +111,9 @@ def serve(request: Request, name: BaselineName | None, channel: Channel) -> None
     for module in ("torch", "cupy") if request.mode == "cuda" else ():
         with suppress(ImportError):  # reported where it is used
             importlib.import_module(module)
+    if request.mode == "cuda" and name is None:
+        with suppress(Exception):  # CUDA starts here, not while the timing waits; what fails is reported where it is used
+            importlib.import_module("torch").zeros(1, device="cuda")
     host: _Host | None = None
     while True:
         try:

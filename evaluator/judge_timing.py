@@ -3,12 +3,17 @@
 The solution and each baseline live in processes of their own; the judge asks them for single calls (`timing.py`), in blocks
 that take turns, so that both see the same clocks and temperatures. Every call gets its own factor on the data and its own
 shift of the pointers. Of some timed calls of the solution, drawn here, elements of the outputs are compared with the reference.
+
+Sampling ends when the median is known well enough, whatever it is: its interval is looked at after LOOKS samples, and its
+width alone decides (a fixed-width sequential interval: Chow and Robbins, "On the asymptotic theory of fixed-width sequential
+confidence intervals for the mean", Ann. Math. Statist. 36(2), 1965). A time that would please does not end it sooner.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -22,7 +27,8 @@ from evaluator.inputs import TASK, Case, is_labels
 from evaluator.oracle import Problem
 from evaluator.precision import Precision
 from evaluator.runner import Ended, Runner
-from evaluator.statistics import summarise
+from evaluator.soon import soon
+from evaluator.statistics import known, summarise
 from evaluator.timing import SHIFT_BYTES, positions, scaled
 from evaluator.trees import Leaf, leaves, map_leaves, total_bytes
 from evaluator.types import GpuState, Mismatch, Status, TimeEstimate
@@ -34,7 +40,13 @@ SLOW_SECONDS, LEAST_SAMPLES = 10.0, 7
 """Where SAMPLES[0] calls take longer than this, so many are enough."""
 FIRST_SAMPLES = 4
 """Calls that tell how many the budget allows."""
-CHECKED_CALLS = 4
+LOOKS = (40, 80, 160)
+"""Samples after which sampling may end."""
+CHECKED_EARLY = 2
+"""Timed calls before the first look that are compared with the reference; between two looks it is one."""
+AFTERWARDS_US, AFTERWARDS_CALLS = 100_000.0, 1000
+"""After the timing the solution is called for so long, at most so often, and then compared once more: work that is skipped
+from some number of calls on shows even where fewer of them were timed."""
 BLOCK = 6
 """Calls of one side in a row; the first of a block, after the other side's turn, is not counted."""
 FACTOR_BITS = 20
@@ -95,8 +107,8 @@ class Session:
     """Whether what is timed must keep the task's tolerance."""
     checked: int = 0
     """Timed calls that were compared with the reference."""
-    reference_seconds: float = 0.0
     _checkpoint: Checkpoint | None = None
+    _coming: Future[Checkpoint] | None = None
 
     def prepare(self, runner: Runner) -> dict[str, Any]:
         """Gives a process the inputs; its reply (`outputs`, `device`). Raises Ended."""
@@ -115,12 +127,23 @@ class Session:
         began = time.monotonic()
         samples += [self.sample(runner) for _ in range(FIRST_SAMPLES - 1)]
         count = _planned((time.monotonic() - began) / (FIRST_SAMPLES - 1))
-        later = np.arange(FIRST_SAMPLES, count + 1)
-        checked = set(self.rng.choice(later, min(CHECKED_CALLS, len(later)), replace=False).tolist())
-        while len(samples) <= count:
-            samples.append(self.checked_sample(runner, precision) if len(samples) in checked else self.sample(runner))
+        for look in (*(look for look in LOOKS if look < count), count):
+            checked = self._drawn(len(samples), look, CHECKED_EARLY if len(samples) == FIRST_SAMPLES else 1)
+            while len(samples) <= look:
+                samples.append(self.checked_sample(runner, precision) if len(samples) in checked else self.sample(runner))
+            if known(samples[1:]):
+                break
         self.note_state()
         return summarise(samples[1:])
+
+    def _drawn(self, first: int, last: int, count: int) -> set[int]:
+        """Which of the calls `first` to `last` are compared."""
+        return set(self.rng.choice(np.arange(first, last + 1), min(count, last + 1 - first), replace=False).tolist())
+
+    def afterwards(self, runner: Runner, time_us: float, precision: Precision) -> None:
+        """Calls the solution many times more and compares one last call. Raises Ended, WrongWhenTimed."""
+        runner.time("repeat", calls=int(min(max(AFTERWARDS_US / max(time_us, 1.0), 1), AFTERWARDS_CALLS)))
+        self.checked_sample(runner, precision)
 
     def checked_sample(self, runner: Runner, precision: Precision, graph: bool = False) -> float:
         """A timed call whose outputs are compared with the reference's. Raises Ended, WrongWhenTimed."""
@@ -166,7 +189,7 @@ class Session:
             return None, f"the call cannot be captured as a CUDA graph: {reason}"
         samples: list[float] = []
         began = time.monotonic()
-        while self._wants_more(len(samples) - 1, began, 0.5):
+        while self._wants_more(len(samples) - 1, began, 0.5) and not (len(samples) - 1 in LOOKS and known(samples[1:])):
             samples.append(self.sample(runner, graph=True))
         return summarise(samples[1:], "cuda_graph"), ""
 
@@ -177,18 +200,28 @@ class Session:
         reply = runner.time("sample", set=int(self.rng.integers(self.sets)), shift=shift, scale=factor, graph=graph)
         return float(reply["us"])
 
+    def begin_reference(self) -> None:
+        """Has the checkpoint computed in a thread, while something else is done that is not timed."""
+        self._coming = soon(self._checkpoint_maker())
+
     def checkpoint(self) -> Checkpoint:
         """The reference's outputs for one factor; computed once. Raises TaskFault, Ended of the reference's process."""
         if self._checkpoint is None:
-            factor, seed = self._factor(), int(self.rng.integers(1 << 32))
-            names, inputs = set(self._scaled_paths()), dict(self.problem.inputs)
-            wanted = {id(leaf) for path, leaf in leaves(inputs, "") if path in names}
-            inputs = map_leaves(partial(_scaled_where, wanted, factor), inputs)
-            began = time.monotonic()
-            expected, shapes = self.reference(replace(self.problem, inputs=inputs), seed, COMPARED_ELEMENTS)
-            self.reference_seconds = round(time.monotonic() - began, 4)
-            self._checkpoint = Checkpoint(factor, seed, expected, shapes)
+            self._checkpoint = self._coming.result() if self._coming else self._checkpoint_maker()()
         return self._checkpoint
+
+    def _checkpoint_maker(self) -> Callable[[], Checkpoint]:
+        """What computes the checkpoint; everything that is drawn for it is drawn now."""
+        factor, seed = self._factor(), int(self.rng.integers(1 << 32))
+        names, inputs = set(self._scaled_paths()), dict(self.problem.inputs)
+        wanted = {id(leaf) for path, leaf in leaves(inputs, "") if path in names}
+
+        def make() -> Checkpoint:
+            changed = map_leaves(partial(_scaled_where, wanted, factor), inputs)
+            expected, shapes = self.reference(replace(self.problem, inputs=changed), seed, COMPARED_ELEMENTS)
+            return Checkpoint(factor, seed, expected, shapes)
+
+        return make
 
     def check(self, runner: Runner, checkpoint: Checkpoint, precision: Precision, exact: bool = True) -> None:
         """Compares the last call's outputs; without `exact` only their shapes. Raises WrongWhenTimed, Ended."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -18,6 +19,7 @@ from evaluator.oracle import Oracle, Problem, TaskFault, load_oracle
 from evaluator.precision import Precision
 from evaluator.profile_sim import full_problem
 from evaluator.runner import Ended, Runner
+from evaluator.soon import soon
 from evaluator.trees import total_bytes
 from evaluator.types import BaselineName, BaselineTime, Request, TimeEstimate
 from evaluator.verify import Record, task_sizes
@@ -25,6 +27,9 @@ from evaluator.wall_clock import check_reported
 
 CROWDED_BYTES = 32 << 30
 """What the baselines' copies of the inputs may take together."""
+
+
+Stage = Callable[[str], AbstractContextManager[None]]
 
 
 @dataclass
@@ -72,6 +77,23 @@ class Processes:
         self.baselines.pop(name).close()
 
 
+def session_here(request: Request, oracle: Oracle, processes: Processes, secret: int, deadline: float) -> Session:
+    """The session of an evaluation on a new full-size problem, its reference under way. Raises NoTime, TaskFault."""
+    session = session_for(request, oracle, full_problem(oracle, secret), processes, secret, deadline)
+    session.begin_reference()
+    return session
+
+
+def session_soon(request: Request, processes: Processes, secret: int, deadline: float) -> Future[Session] | None:
+    """`session_here`, made while the solution is verified; None for a task whose reference cannot run twice at a time.
+
+    PyTorch's random numbers are one stream in a process, so a KernelBench module has to wait for the verification.
+    """
+    if request.task.kind != "native":
+        return None
+    return soon(lambda: session_here(request, load_oracle(request.task), processes, secret, deadline))
+
+
 def session_for(
     request: Request, oracle: Oracle, problem: Problem, processes: Processes, secret: int, deadline: float,
 ) -> Session:
@@ -85,18 +107,26 @@ def session_for(
         request.task.kind == "kernelbench")
 
 
-def measure(session: Session, processes: Processes, record: Record) -> tuple[dict[str, Any], str]:
-    """The Evaluation's measured fields, and the GPU's name. Raises Ended and WrongWhenTimed for the solution's faults."""
+def measure(session: Session, processes: Processes, record: Record, stage: Stage) -> tuple[dict[str, Any], str]:
+    """The Evaluation's measured fields, and the GPU's name. Raises Ended and WrongWhenTimed for the solution's faults.
+
+    `stage` notes the seconds of a part by its name.
+    """
     solution = processes.solution
-    if session.kernelbench:
-        solution.construct(session.problem)
-    prepared = session.prepare(solution)
-    _compute_reference(session, record)
-    processes.close_reference()
-    estimate = session.alone(solution, record.precision)
+    with stage("prepare"):
+        if session.kernelbench:
+            solution.construct(session.problem)
+        prepared = session.prepare(solution)
+    with stage("reference"):
+        _compute_reference(session, record)
+        processes.close_reference()
+    with stage("timing"):
+        estimate = session.alone(solution, record.precision)
+        check_reported(solution, estimate.time_us)
+        session.afterwards(solution, estimate.time_us, record.precision)
     record.checks["timed_calls_checked"] = session.checked
-    check_reported(solution, estimate.time_us)
-    graph, missing = session.replayed(solution, estimate.time_us)
+    with stage("replay"):
+        graph, missing = session.replayed(solution, estimate.time_us)
     facts = task_sizes(session.problem, prepared["outputs"])
     fields = {"time": estimate, "graph_time": graph, "graph_unavailable": missing, "task_facts": facts}
     return fields, str(prepared["device"])

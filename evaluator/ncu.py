@@ -2,6 +2,9 @@
 
 The raw page holds the metrics, the details page what NVIDIA's own rules said. Clocks are left alone; every kernel is
 replayed with flushed caches; of many launches of one kernel in one shape the first is measured.
+
+Every replay of a kernel costs some 60 ms, whatever the kernel. The full set takes 40 of them, many for what no fact comes from:
+samples over time (PmSampling), rooflines level by level, links to other devices. The set `facts` leaves these out.
 """
 
 from __future__ import annotations
@@ -18,10 +21,19 @@ from pathlib import Path
 from evaluator.attached import Attached, ToolFailed
 from evaluator.launches import base_name
 from evaluator.oracle import Problem
-from evaluator.types import KernelProfile, Request, RuleResult
+from evaluator.types import CounterSet, KernelProfile, Request, RuleResult
 
 REPORT = "{folder}/report"
-SETTINGS = ("--profile-from-start", "off", "--set", "full", "--clock-control", "none", "--filter-mode", "per-launch-config",
+SECTIONS = (
+    "SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Chart",
+    "MemoryWorkloadAnalysis_Tables", "SchedulerStats", "WarpStateStats", "InstructionStats", "LaunchStats", "Occupancy",
+    "SourceCounters", "WorkloadDistribution",
+)
+"""Sections of Nsight Compute with a metric or a rule that becomes a fact."""
+SETS: Mapping[CounterSet, tuple[str, ...]] = {
+    "full": ("--set", "full"), "facts": tuple(word for name in SECTIONS for word in ("--section", name)),
+}
+SETTINGS = ("--profile-from-start", "off", "--clock-control", "none", "--filter-mode", "per-launch-config",
             "--launch-count", "1", "--kernel-name-base", "function", "--force-overwrite", "--export", REPORT)
 PLACES = ("/opt/nvidia/nsight-compute/*/ncu", "/usr/local/cuda*/bin/ncu")
 READ_SECONDS = 60.0
@@ -55,7 +67,8 @@ def start(request: Request, kernels: Iterable[str], deadline: float) -> Attached
     if program is None:
         raise ToolFailed("ncu is not installed here: install Nsight Compute")
     names = own_kernels(kernels)
-    return Attached([program, *SETTINGS, "--kernel-name", names, "--metrics", ",".join(request.counters)], request, deadline)
+    wanted = [*SETS[request.counter_set], *SETTINGS, "--kernel-name", names, "--metrics", ",".join(request.counters)]
+    return Attached([program, *wanted], request, deadline)
 
 
 def measure(target: Attached, problem: Problem) -> tuple[KernelProfile, ...]:

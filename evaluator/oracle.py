@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,9 @@ class Problem:
 
 class Oracle(ABC):
     """Inputs and expected outputs of one task."""
+
+    concurrent = False
+    """Whether the reference can run several times at once in this process."""
 
     def __init__(self, spec: TaskSpec) -> None:
         self.spec = spec
@@ -124,7 +128,7 @@ class Oracle(ABC):
         if case.distribution != TASK and not (_all_finite(own) and _all_finite(precise)):
             raise Unjudgeable(f"{case}: the reference gives non-finite values")
         terms = reduction_length((problem.inputs, problem.state), own)
-        expected = self._with_tolerance(problem, own, precise, case.seed, terms)
+        expected = self._with_tolerance(problem, own, precise, self._moved(problem, case.seed), terms)
         verdict = compare(expected, own, case)
         if verdict is None:
             return expected
@@ -135,21 +139,31 @@ class Oracle(ABC):
 
     def expected_elements(self, problem: Problem, seed: int, pick: Callable[[Any], Any]) -> Any:
         """`expected` for a part of large outputs: `pick` makes of an output tree what is compared. Raises TaskFault."""
-        whole = self._outputs(problem)
-        terms = reduction_length((problem.inputs, problem.state), whole)
-        own, precise = pick(whole), pick(self._precise_outputs(problem, None))
-        del whole
-        expected = self._with_tolerance(problem, own, precise, seed, terms, pick, 1)
+        def in_own_dtypes() -> tuple[Any, int]:
+            whole = self._outputs(problem)
+            return pick(whole), reduction_length((problem.inputs, problem.state), whole)
+
+        (own, terms), precise, moved = self._all_of(
+            in_own_dtypes, lambda: pick(self._precise_outputs(problem, None)), lambda: self._moved(problem, seed, pick, 1))
+        expected = self._with_tolerance(problem, own, precise, moved, terms)
         return _widened(expected, own) if compare(expected, own, Case({}, TASK, seed)) else expected
 
-    def _with_tolerance(
-        self, problem: Problem, own: Any, precise: Any, seed: int, terms: int,
-        pick: Callable[[Any], Any] = lambda tree: tree, perturbations: int = PERTURBATIONS,
-    ) -> Any:
+    def _all_of(self, *runs: Callable[[], Any]) -> list[Any]:
+        """What each returns; at once where the reference can do that."""
+        if not self.concurrent:
+            return [run() for run in runs]
+        with ThreadPoolExecutor(len(runs)) as threads:
+            return [future.result() for future in [threads.submit(run) for run in runs]]
+
+    def _moved(
+        self, problem: Problem, seed: int, pick: Callable[[Any], Any] = lambda tree: tree, perturbations: int = PERTURBATIONS,
+    ) -> list[dict[str, Leaf]]:
+        """The outputs of inputs that were perturbed by one roundoff, for each perturbation."""
         roundoff, rng = working_roundoff((problem.inputs, problem.state)), np.random.default_rng([seed, 1])
-        moved = [
-            dict(leaves(pick(self._precise_outputs(problem, (roundoff, rng))), "out")) for _ in range(perturbations)
-        ]
+        return [dict(leaves(pick(self._precise_outputs(problem, (roundoff, rng))), "out")) for _ in range(perturbations)]
+
+    def _with_tolerance(self, problem: Problem, own: Any, precise: Any, moved: list[dict[str, Leaf]], terms: int) -> Any:
+        roundoff = working_roundoff((problem.inputs, problem.state))
         dtypes = dict(leaves(own, "out"))
 
         def expect(path: str, leaf: Leaf) -> Expected:
@@ -168,6 +182,8 @@ class Oracle(ABC):
 
 class NativeOracle(Oracle):
     """A Python file with `make_inputs(rng, **sizes)` and `reference(**inputs)` in NumPy."""
+
+    concurrent = True
 
     def __init__(self, spec: TaskSpec) -> None:
         super().__init__(spec)

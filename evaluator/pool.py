@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -49,10 +50,13 @@ def evaluate_many(requests: Sequence[Request], workers: int = 1) -> list[Evaluat
 
 
 def _run(request: Request, home: Path) -> Evaluation:
+    began = time.monotonic()
     ended = judge(request, request.model_dump_json().encode(), home)
     if ended is None:
         return _without_answer(request, Status.TIMEOUT, f"no answer within {request.limit_s:g} s; the evaluation was killed")
-    return _answer(request, *ended)
+    evaluation = _answer(request, *ended)
+    other = time.monotonic() - began - sum(evaluation.stage_seconds.values())
+    return evaluation.model_copy(update={"stage_seconds": {**evaluation.stage_seconds, "other": round(other, 4)}})
 
 
 def judge(request: Request, payload: bytes, home: Path, *arguments: str) -> tuple[int, bytes, bytes] | None:

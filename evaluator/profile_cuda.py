@@ -20,7 +20,8 @@ from evaluator import cupti, ncu
 from evaluator.attached import Attached, ToolFailed
 from evaluator.launches import Activity, LaunchLog, calls_between, timeline, with_times
 from evaluator.oracle import Problem
-from evaluator.types import DeviceSpec, KernelProfile, LaunchRecord, Request, Timeline, Tool
+from evaluator.statistics import compare
+from evaluator.types import DeviceSpec, KernelProfile, LaunchRecord, Request, TimeEstimate, Timeline, Tool
 
 PROFILED_CALLS = 7
 """Calls that CUPTI records; medians are taken over them."""
@@ -85,9 +86,15 @@ def bracketed_call(solution: Any, inputs: Mapping[str, Any]) -> None:
         cupy.cuda.profiler.stop()
 
 
-def not_worth(request: Request) -> dict[Tool, str]:
-    """Why a solution that is too slow was not looked into, for each tool that the request asks for."""
-    reason = f"not used: the solution is not faster than {request.worth_us:.6g} us"
+def not_worth(request: Request, time: TimeEstimate) -> dict[Tool, str]:
+    """Why a solution that took `time` is not looked into, for each tool that the request asks for; empty where it is."""
+    found = None if request.rival is None else compare(request.rival, time)
+    if request.timed_only:
+        reason = "not used: only the time was asked for"
+    elif found is not None and found.verdict != "faster":
+        reason = f"not used: the solution is not faster than its parent ({found})"
+    else:
+        return {}
     asked: dict[Tool, bool] = {"ncu": bool(request.counters), "cupti": True, "compute-sanitizer": bool(request.sanitize)}
     return {tool: reason for tool, wanted in asked.items() if wanted}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
-import threading
 from collections import Counter
 from pathlib import Path
 
@@ -39,23 +38,6 @@ def kernel_resources(compiled: Compiled, *, sass: bool = True) -> list[KernelRes
         found.append(KernelResources(
             kernel=launch_name(compiled, match["name"]), sass=counts.get(match["name"], {}), **numbers))
     return found
-
-
-class ResourcesSoon:
-    """`kernel_resources` of a module, worked out while something else goes on: nvdisasm takes most of a second."""
-
-    def __init__(self, compiled: Compiled) -> None:
-        self._found: list[KernelResources] = []
-        self._thread = threading.Thread(target=self._run, args=(compiled,), daemon=True)
-        self._thread.start()
-
-    def _run(self, compiled: Compiled) -> None:
-        self._found = kernel_resources(compiled)
-
-    def result(self) -> list[KernelResources]:
-        """Waits for it."""
-        self._thread.join()
-        return self._found
 
 
 def launch_name(compiled: Compiled, symbol: str) -> str:

@@ -22,6 +22,11 @@ EVENT_STEP_US = 0.032
 """Steps of an event's time on that card; two of them decide nothing either, which matters below 6.4 us."""
 
 
+ENOUGH = 0.0025
+"""A median is known well enough where half of its 95 % interval is no wider than this share of it: a quarter of NOISE, so that
+no verdict depends on more samples."""
+
+
 class Comparison(NamedTuple):
     """How a second solution's time relates to a first one's."""
 
@@ -48,6 +53,13 @@ def summarise(
         provenance=provenance, time_us=float(np.median(data)), low_us=low, high_us=high, samples=len(data),
         samples_us=tuple(round(float(sample), 3) for sample in data),
     )
+
+
+def known(samples_us: Sequence[float]) -> bool:
+    """Whether the samples give the median well enough; of very short calls, as well as events can tell."""
+    found = summarise(samples_us)
+    assert found.low_us is not None and found.high_us is not None
+    return (found.high_us - found.low_us) / 2 <= max(ENOUGH * found.time_us, EVENT_STEP_US)
 
 
 def noise_floor(first: TimeEstimate, second: TimeEstimate) -> float:

@@ -18,6 +18,10 @@ Tool = Literal["ncu", "cupti", "compute-sanitizer"]
 """What measures or checks on a GPU beside the evaluator itself, and may be missing or forbidden."""
 
 
+CounterSet = Literal["full", "facts"]
+"""How much Nsight Compute reads: its full set, or the sections that facts come from (see ncu.py)."""
+
+
 class Frozen(BaseModel):
     """Base of every value here: immutable, unknown fields refused, JSON in and out."""
 
@@ -114,11 +118,15 @@ class Request(Frozen):
     """`profile` runs the full sizes: modelled time and counts (sim), measured time (cuda)."""
     timeout_s: float = Field(300.0, gt=0)
     counters: tuple[str, ...] = ()
-    """Mode cuda: Nsight Compute metrics to read beside its full set, at the full sizes. Empty: no counters are read."""
+    """Mode cuda: Nsight Compute metrics to read beside its sections, at the full sizes. Empty: no counters are read."""
+    counter_set: CounterSet = "full"
+    """Mode cuda: Nsight Compute's full set, or the sections that facts come from, in fewer passes."""
     sanitize: tuple[SanitizerTool, ...] = ()
     """Mode cuda: checks of compute-sanitizer on the check sizes, after the outputs were right."""
-    worth_us: float | None = Field(None, gt=0)
-    """Mode cuda: a solution that is not faster than this is neither sanitized nor profiled. None: every solution is."""
+    rival: TimeEstimate | None = None
+    """Mode cuda: a solution that is not faster than this, as far as the samples say, is neither sanitized nor profiled."""
+    timed_only: bool = False
+    """Mode cuda: no solution is sanitized or profiled, which takes longer than the timing."""
     baselines: tuple[BaselineName, ...] = ()
     """Mode cuda: what to time beside the solution, in the same session."""
     start: str = ""
@@ -135,8 +143,6 @@ class Request(Frozen):
         return self.timeout_s + len(self.baselines) * self.baseline_timeout_s
 
 
-UNPROFILED = 1e-3
-"""`Request.worth_us` that no solution reaches: none is sanitized or profiled, which takes longer than the timing."""
 FindingKind = Literal[
     "out_of_bounds", "misaligned", "shared_race", "uninitialised_shared", "uninitialised_output", "divergent_barrier",
     "deadlock", "runaway", "null_pointer", "argument_mismatch", "non_contiguous_argument", "launch_limit", "input_modified",
@@ -358,6 +364,7 @@ class Evaluation(Frozen):
     checks: dict[str, int] = Field(default_factory=dict)
     """What was verified: cases run, sizes, distributions, elements compared."""
     stage_seconds: dict[str, float] = Field(default_factory=dict)
+    """Where the evaluation's time went, part by part; `other`: starting processes, and what lies between the parts."""
 
     @model_validator(mode="after")
     def _status_decides_fields(self) -> Evaluation:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,9 +24,10 @@ from evaluator.inputs import DISTRIBUTIONS, TASK, Case
 from evaluator.library import ALL, flag, is_allowed, kernel_is_allowed, kernel_operator
 from evaluator.oracle import Oracle, Problem, Unjudgeable
 from evaluator.precision import Precision
-from evaluator.resources import ResourcesSoon, kernel_resources
+from evaluator.resources import kernel_resources
 from evaluator.runner import Ended, Runner
 from evaluator.solutions import How
+from evaluator.soon import soon
 from evaluator.trees import Leaf, leaves
 from evaluator.types import Finding, KernelResources, LaunchRecord, Status, TaskSpec
 
@@ -47,7 +50,7 @@ class Record:
     modules: dict[bytes, Compiled] = field(default_factory=dict)
     """Every module that the solution compiled, by its binary."""
     checks: Counter[str] = field(default_factory=Counter)
-    _disassembled: dict[bytes, ResourcesSoon] = field(default_factory=dict)
+    _disassembled: dict[bytes, Future[list[KernelResources]]] = field(default_factory=dict)
     _last_launched: int = 0
     notes: list[str] = field(default_factory=list)
     """What the person should know about how the solution was judged."""
@@ -90,7 +93,7 @@ class Record:
             cubin = leaf.values.tobytes()
             module = Compiled("", cubin, str(fields["log"]), fields["lowered"], str(fields["arch"]))
             if self.modules.setdefault(cubin, module) is module:
-                self._disassembled[cubin] = ResourcesSoon(module)
+                self._disassembled[cubin] = soon(partial(kernel_resources, module))  # nvdisasm takes a second
 
     @property
     def compile_log(self) -> str:

@@ -12,7 +12,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,10 @@ from evaluator.environment import environment
 from evaluator.failures import Failure, rejection, summary
 from evaluator.guards import check_source
 from evaluator.judge_timing import Session, WrongWhenTimed
-from evaluator.measure import Processes, baseline_rows, measure, session_for
-from evaluator.oracle import Oracle, Problem, TaskFault, load_oracle
+from evaluator.measure import Processes, baseline_rows, measure, session_here, session_soon
+from evaluator.oracle import Oracle, TaskFault, load_oracle
 from evaluator.precision import formats_in
-from evaluator.profile_sim import NoTime, full_problem, profile
+from evaluator.profile_sim import NoTime, profile
 from evaluator.runner import Ended, Runner
 from evaluator.seccomp import hide_memory
 from evaluator.types import Evaluation, Finding, Request, Status, Tool
@@ -53,14 +53,18 @@ class _Evaluation:
         self.record = Record()
         self.seconds: dict[str, float] = {}
         self.unavailable: dict[Tool, str] = {}
-        self.full: Problem | None = None
-        """The problem that was timed (mode cuda)."""
         self.session: Session | None = None
+        """What was timed, on which problem (mode cuda)."""
+        self.coming: Future[Session] | None = None
         self.secret = -1
         self.deadline = time.monotonic() + max(request.timeout_s - MARGIN_SECONDS, 0.9 * request.timeout_s)
 
     def run(self) -> Evaluation:
         """The verdict; whatever goes wrong is one."""
+        evaluation = self._judged()
+        return evaluation.model_copy(update={"stage_seconds": dict(self.seconds)})
+
+    def _judged(self) -> Evaluation:
         try:
             return self._stages()
         except Ended as ended:
@@ -89,14 +93,17 @@ class _Evaluation:
             with self._stage("import"):
                 verifier.load()
             self.secret = secrets.randbits(32) if request.seed is None else request.seed
+            if request.mode == "cuda" and "profile" in request.stages:
+                self.coming = session_soon(request, processes, self.secret, self.deadline)
             with self._stage("verify"):
                 verdict = self._verify(oracle, verifier) if "verify" in request.stages else None
             if verdict:
                 return self._answer(verdict.status, verdict.message, mismatch=verdict.mismatch)
             return self._passed(oracle, processes)
         finally:
-            for runner in list(processes):
-                runner.close()
+            with self._stage("close"):
+                for runner in list(processes):
+                    runner.close()
 
     def _verify(self, oracle: Oracle, runner: Runner) -> Verdict | None:
         return verify(oracle, runner, self.secret, self.record)
@@ -127,8 +134,7 @@ class _Evaluation:
             self._sanitize(oracle)
             return self._answer(Status.PASSED, message, time_unavailable="the request asks for no profile")
         try:
-            with self._stage("profile"):
-                measured = self._time(oracle, processes)
+            measured = self._modelled(oracle, processes) if self.request.mode == "sim" else self._measured(oracle, processes)
         except NoTime as reason:
             return self._answer(Status.PASSED, message, time_unavailable=str(reason))
         except WrongWhenTimed as wrong:
@@ -149,9 +155,10 @@ class _Evaluation:
 
         A solution that is too slow to be of interest costs no sanitizer and no profile.
         """
-        assert self.full is not None
-        if self.request.worth_us is not None and measured["time"].time_us >= self.request.worth_us:
-            self.unavailable |= profile_cuda.not_worth(self.request)
+        assert self.session is not None
+        skipped = profile_cuda.not_worth(self.request, measured["time"])
+        if skipped:
+            self.unavailable |= skipped
             return {}
         kernels = [kernel.kernel for kernel in self.record.resources(False)]
         with ThreadPoolExecutor(1) as thread, profile_cuda.Profilers(self.request, kernels, self.deadline) as profilers:
@@ -159,26 +166,29 @@ class _Evaluation:
             self._sanitize(oracle)
             with self._stage("launches"):
                 ready.result()
-                launches, timeline, self.unavailable["cupti"] = profilers.launches(self.full)
+                launches, timeline, self.unavailable["cupti"] = profilers.launches(self.session.problem)
             foreign = foreign_findings(launches, self.request.task)
             if foreign:
                 raise Ended(rejection(foreign))
             with self._stage("counters"):
-                profiles, self.unavailable["ncu"] = profilers.counters(self.full)
+                profiles, self.unavailable["ncu"] = profilers.counters(self.session.problem)
         self.unavailable = {tool: reason for tool, reason in self.unavailable.items() if reason}
         return {"launches": launches, "timeline": timeline, "profiles": profiles}
 
-    def _time(self, oracle: Oracle, processes: Processes) -> dict[str, Any]:
-        """The Evaluation's fields that the full sizes give."""
-        if self.request.mode == "sim":
-            assert processes.profiler is not None
+    def _modelled(self, oracle: Oracle, processes: Processes) -> dict[str, Any]:
+        """The Evaluation's fields that the full sizes give in the simulator."""
+        assert processes.profiler is not None
+        with self._stage("profile"):
             launches, estimate, facts, reply = profile(oracle, processes.profiler, self.request.device)
             self.record.take(reply, self.request.task, self.request.solution)
-            return {"launches": tuple(launches), "time": estimate, "task_facts": facts}
-        problem = self.full = full_problem(oracle, self.secret)
-        self.session = session_for(self.request, oracle, problem, processes, self.secret, self.deadline)
-        fields, device = measure(self.session, processes, self.record)
-        self.seconds["reference"] = self.session.reference_seconds
+        return {"launches": tuple(launches), "time": estimate, "task_facts": facts}
+
+    def _measured(self, oracle: Oracle, processes: Processes) -> dict[str, Any]:
+        """The Evaluation's fields that the full sizes give on a GPU."""
+        with self._stage("inputs"):
+            self.session = self.coming.result() if self.coming else (
+                session_here(self.request, oracle, processes, self.secret, self.deadline))
+        fields, device = measure(self.session, processes, self.record, self._stage)
         self.environment = self.environment.model_copy(update={"device": device})
         return fields
 

@@ -25,7 +25,7 @@ from evaluator.oracle import load_oracle
 from evaluator.profile_sim import full_problem
 from evaluator.runner import Runner
 from evaluator.statistics import compare
-from evaluator.types import UNPROFILED, BaselineTime, DeviceSpec, Evaluation, Request, TaskSpec, TimeEstimate
+from evaluator.types import BaselineTime, DeviceSpec, Evaluation, Request, TaskSpec, TimeEstimate
 from kernelskill.facts.device import detect_device
 from kernelskill.tasks import load_task
 
@@ -160,7 +160,7 @@ def main(argv: list[str]) -> int:
 
 
 def _request(spec: TaskSpec, solution: Path, device: DeviceSpec) -> Request:
-    return Request(task=spec, solution=str(solution), mode="cuda", device=device, timeout_s=120, worth_us=UNPROFILED)
+    return Request(task=spec, solution=str(solution), mode="cuda", device=device, timeout_s=120, timed_only=True)
 
 
 def _tiny(solution: str, n: int, device: DeviceSpec) -> Evaluation:

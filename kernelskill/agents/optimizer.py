@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from evaluator.precision import CLASSES, allowed_classes
 from evaluator.statistics import compare
-from evaluator.types import Evaluation, Status
+from evaluator.types import Evaluation, Status, TimeEstimate
 from kernelskill.agents.diagnoser import classify, imprecise, not_written, off_method
 from kernelskill.agents.planner import Planner
 from kernelskill.agents.repairer import repair_request, to_repair
@@ -100,8 +100,7 @@ class Optimizer:
         return MethodApplication(method=found[1]) if found and chosen else method
 
     def _judged(self, draft: Attempt, source: str, step: Step) -> Attempt:
-        best = self.run.graph.evaluation(self.run.graph.best).time
-        evaluation = self.reviewer.review(self.run.source_path(draft.child), worth_us=best.time_us if best else None)
+        evaluation = self.reviewer.review(self.run.source_path(draft.child), rival=self._rival(draft.method))
         draft = draft.model_copy(update={"evaluation": evaluation})
         if evaluation.status is not Status.PASSED:
             diagnosis = classify(evaluation)
@@ -119,6 +118,11 @@ class Optimizer:
             relabelled = {"method": MethodApplication(method=other), "asked": draft.method.method, "message": message}
             return draft.model_copy(update={**judged, **relabelled, "opens": ()})
         return draft.model_copy(update={"outcome": "off_method", "message": "; ".join(broken), "diagnosis": off_method(broken)})
+
+    def _rival(self, method: MethodApplication) -> TimeEstimate | None:
+        """The time to beat; None for half of a coupled edit: the other half is decided by its facts even if it is slower."""
+        card = self.cards.get(method.method)
+        return None if card is not None and card.follow_up else self.run.graph.evaluation(self.run.graph.best).time
 
     def _broken(self, method: str, source: str, evaluation: Evaluation, step: Step) -> Sequence[str]:
         """What of the method's contract the new code breaks. A free choice has none: its knowledge is what is left out."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evaluator import pool
-from evaluator.types import UNPROFILED, BaselineName, DeviceSpec, Evaluation, Mode, Request, SanitizerTool, Tool
+from evaluator.types import BaselineName, DeviceSpec, Evaluation, Mode, Request, SanitizerTool, TimeEstimate, Tool
 from kernelskill.facts import collect
 from kernelskill.facts.nsight import COUNTERS
 from kernelskill.model import Fact, Task
@@ -29,26 +29,30 @@ class Reviewer:
     _closed: dict[Tool, str] = field(default_factory=dict)
 
     def review(
-        self, solution: Path, seed: int | None = None, worth_us: float | None = None,
+        self, solution: Path, seed: int | None = None, rival: TimeEstimate | None = None,
         baselines: tuple[BaselineName, ...] = (), start: str = "",
     ) -> Evaluation:
         """One evaluation. Whatever the solution does, the answer is an Evaluation. `seed` repeats one that a verdict names.
 
-        On a GPU a solution that is not faster than `worth_us` is neither sanitized nor profiled.
+        On a GPU a solution that is not faster than its `rival` is neither sanitized nor profiled; one that is, is profiled for
+        its facts alone, and a solution without a rival in full.
         """
         measured = self.mode == "cuda"
-        counters = COUNTERS if measured and not self._closed else ()
         evaluation = pool.evaluate(Request(
             task=self.task.spec, solution=str(solution), mode=self.mode, device=self.device, timeout_s=self.timeout_s,
-            seed=seed, counters=counters, sanitize=SANITIZERS if measured else (), worth_us=worth_us,
-            baselines=baselines, start=start))
+            seed=seed, counters=self._counters() if measured else (), counter_set="facts" if rival else "full",
+            sanitize=SANITIZERS if measured else (), rival=rival if measured else None, baselines=baselines, start=start))
         return self._with_closed(evaluation)
 
     def compare(self, solution: Path, start: Path, baselines: tuple[BaselineName, ...]) -> Evaluation:
-        """Judges and times a solution on fresh samples, in turns with each baseline; without tools and counters."""
-        return pool.evaluate(Request(
+        """Judges and times a solution on fresh samples, in turns with each baseline, and profiles it in full."""
+        return self._with_closed(pool.evaluate(Request(
             task=self.task.spec, solution=str(solution), mode=self.mode, device=self.device, timeout_s=self.timeout_s,
-            baselines=baselines, start=str(start), worth_us=UNPROFILED))
+            counters=self._counters(), baselines=baselines, start=str(start))))
+
+    def _counters(self) -> tuple[str, ...]:
+        """The metrics to ask for; none where this machine refuses them."""
+        return () if self._closed else COUNTERS
 
     def _with_closed(self, evaluation: Evaluation) -> Evaluation:
         """Tools that cannot be used on this machine are not tried again; every evaluation carries the reason."""

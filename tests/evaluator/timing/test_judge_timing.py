@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from cpu_session import HONEST, PROBLEM
 
-from evaluator.judge_timing import CHECKED_CALLS, SAMPLES, OtherEnded, WrongWhenTimed, _planned
+from evaluator.judge_timing import CHECKED_EARLY, LOOKS, SAMPLES, OtherEnded, WrongWhenTimed, _planned
 from evaluator.precision import Precision
 from evaluator.runner import Ended
 from evaluator.types import Status
@@ -24,7 +24,7 @@ def test_an_honest_solution_is_timed_and_its_timed_call_compared(stage):
     time = session.alone(made.ready(session, HONEST), precision)
     assert time.provenance == "cuda_event" and time.samples == len(time.samples_us) >= SAMPLES[0]
     assert time.low_us <= time.time_us <= time.high_us
-    assert precision.classify() == "fp32" and len(precision.seen) == CHECKED_CALLS
+    assert precision.classify() == "fp32" and len(precision.seen) == session.checked == CHECKED_EARLY
 
 
 @pytest.mark.parametrize("name,solution", [
@@ -130,3 +130,55 @@ def test_a_cheat_that_waits_for_longer_than_a_verification_is_found(stage, monke
     waits = model("self.calls += 1", "if self.calls < 60:", f"    self.kept = {REAL}", "return self.kept")
     with pytest.raises(WrongWhenTimed):
         session.alone(made.ready(session, waits), Precision())
+
+
+def test_a_cheat_that_waits_for_more_calls_than_are_timed_is_found_afterwards(stage):
+    made = stage()
+    session, precision = made.session(), Precision()
+    waits = model("self.calls += 1", "if self.calls < 600:", f"    self.kept = {REAL}", "return self.kept")
+    runner = made.ready(session, waits)
+    time = session.alone(runner, precision)
+    assert time.samples < 100  # it was honest for all of them
+    with pytest.raises(WrongWhenTimed, match="work that is skipped on repeated calls"):
+        session.afterwards(runner, 50.0, precision)
+
+
+def test_an_honest_solution_is_right_afterwards_and_a_slow_one_is_called_once_more(stage):
+    made = stage()
+    session = made.session()
+    counting = model("self.calls += 1", f"return {REAL} if self.calls < 30 else ({REAL}) + 1")
+    runner = made.ready(session, counting)  # the warm-up takes 10 calls
+    session.afterwards(runner, 1e6, Precision())
+    assert session.checked == 1
+    with pytest.raises(WrongWhenTimed):
+        session.afterwards(runner, 4000.0, Precision())
+
+
+def test_every_stretch_of_the_timing_has_a_compared_call(stage, monkeypatch):
+    monkeypatch.setattr("evaluator.judge_timing.BUDGET_SECONDS", 30.0)
+    monkeypatch.setattr("evaluator.judge_timing.known", lambda samples: False)
+    made = stage()
+    session, precision = made.session(), Precision()
+    time = session.alone(made.ready(session, HONEST), precision)
+    assert time.samples == SAMPLES[1]
+    assert session.checked == CHECKED_EARLY + len(LOOKS)
+
+
+def test_the_reference_is_computed_while_the_solution_is_made_ready(stage):
+    made = stage()
+    plain, ahead = made.session(3), made.session(3)
+    ahead.begin_reference()
+    runner = made.ready(ahead, HONEST)
+    assert ahead.alone(runner, Precision()).samples
+    assert (plain.checkpoint().factor, plain.checkpoint().seed) == (ahead.checkpoint().factor, ahead.checkpoint().seed)
+    for want, have in zip(plain.checkpoint().expected.values(), ahead.checkpoint().expected.values(), strict=True):
+        assert (want.values == have.values).all() and (want.allowed == have.allowed).all()
+
+
+def test_a_reference_that_fails_ahead_fails_where_it_is_needed(stage):
+    made = stage()
+    session = made.session()
+    session.reference = lambda problem, seed, count: 1 / 0
+    session.begin_reference()
+    with pytest.raises(ZeroDivisionError):
+        session.checkpoint()

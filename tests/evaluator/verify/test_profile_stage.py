@@ -48,7 +48,7 @@ def test_two_launches_are_counted_and_timed(bench):
     assert evaluation.task_facts == {"task_bytes": 2 * 4 * 2**20, "task_output_elements": 2**20}
     resources, = evaluation.resources
     assert resources.kernel == "scale" and any(name.startswith("LDG") for name in resources.sass)
-    assert set(evaluation.stage_seconds) == {"guard", "import", "verify", "profile"}
+    assert set(evaluation.stage_seconds) == {"guard", "import", "verify", "profile", "close", "other"}
 
 
 def test_failure_at_the_full_sizes_is_a_failure(bench):

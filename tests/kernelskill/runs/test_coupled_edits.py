@@ -29,7 +29,7 @@ TIMES = {"start": 100.0, "tiled": 120.0, "padded": 40.0, "tuned": 90.0, "slow": 
 class Reviewer:
     """Gives each solution, a module of one word, its time; a tile's conflicts go with its padding."""
 
-    def review(self, path, worth_us=None):
+    def review(self, path, rival=None):
         time = TimeEstimate(provenance="modelled", time_us=TIMES[self.word(path.read_text())])
         return Evaluation(status=Status.PASSED, message="", environment=Environment(device="d", simulated=True, arch="sm_90"),
                           time=time)
