@@ -18,6 +18,7 @@ from evaluator.failures import Cheated, WrongForm, failure_of
 from evaluator.integrity import Integrity
 from evaluator.late_stream import called_late
 from evaluator.solutions import How, Solution, load_solution
+from evaluator.tiles import unfold
 from evaluator.torch_watch import OperatorLog
 from evaluator.trees import Leaf, WireError, leaves
 from evaluator.types import Frozen, Request
@@ -68,7 +69,7 @@ class Host:
         if operation == "call":
             return self._guarded_call(self.solution, message)
         if operation == "profile":
-            return self._profile(self.solution, data)
+            return self._profile(self.solution, unfold(data, message["tiled"]))
         if operation == "launches":
             from evaluator.profile_cuda import recorded_launches
 
@@ -154,8 +155,7 @@ class Host:
         self.session.forget_library_calls()
         live = solution.invoke()
         kernels_write = unwritten_output_bytes(live)
-        result = solution.taken(live)
-        shapes = [[leaf.values.size, leaf.values.nbytes] for _, leaf in leaves(result, "")]
+        shapes = [solution.extent(value, "the result") for _, value in leaves(live, "")]
         launches = [
             launch.model_copy(update={"text": text}).model_dump(mode="json")
             for launch, text in zip(self.session.launches, self.session.text_facts, strict=True)
@@ -182,7 +182,8 @@ class Host:
             fresh = self.session.findings[self._reported:]
             self._reported += len(fresh)
             calls = [[call.name, call.place.line if call.place else None, call.count] for call in self.session.library_calls]
-        return {"findings": _dumped(fresh), "library_calls": calls, "modules": modules, "cubins": cubins}
+        return {"executed": _executed(self.session), "findings": _dumped(fresh),
+                "library_calls": calls, "modules": modules, "cubins": cubins}
 
 
 def serve(
@@ -220,7 +221,13 @@ def serve(
 def _failed(error: BaseException, request: Request, session: Any, compiled: list[Compiled]) -> dict[str, Any]:
     seen = session.findings if session is not None else []
     modules, cubins = _modules(compiled)
-    return {"data": {"cubins": cubins}, "modules": modules, "failure": failure_of(error, request.solution, seen).to_dict()}
+    return {"data": {"cubins": cubins}, "modules": modules, "executed": _executed(session),
+            "failure": failure_of(error, request.solution, seen).to_dict()}
+
+
+def _executed(session: Any) -> int:
+    """Instructions that simulated warps executed so far; 0 on a GPU."""
+    return int(session.warp_instructions) if session is not None else 0
 
 
 def _prepare(request: Request, stage: Literal["verify", "profile"]) -> tuple[Any, Watched]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
+from hypothesis.errors import UnsatisfiedAssumption
 
 from evaluator.checking.counterexample import counterexample
 from evaluator.checking.dangers import Dangers, find_dangers
@@ -19,6 +21,7 @@ from evaluator.checking.properties import (
     Scenario,
     Trial,
     Violation,
+    after_call,
     after_other_calls,
     late_stream,
     one_call,
@@ -45,18 +48,26 @@ from evaluator.checking.types import (
 )
 from evaluator.checking.values import FINITE, SPECIAL
 from evaluator.environment import environment
+from evaluator.inputs import TASK
 from evaluator.oracle import TaskFault
 from evaluator.runner import Ended
 from evaluator.types import Status
 
-WORK_LIMIT = {"sim": 1 << 14, "cuda": 1 << 22}
-"""Largest product of the sizes of a drawn example."""
+WORK_LIMIT = {"sim": 1 << 14, "cuda": 1 << 20}
+"""Largest product of the sizes of a drawn example (`strategies.LONG` times as much where all sizes but one are the least)."""
+LEAST_COST, COST_OF_EXAMPLE = 4.0, 0.05
+"""Nominal seconds (`lab.COST_OF_CALL`) of the whole check, and more for each random example that is asked for: 100 of them take
+less than ten seconds on a core of its own. What stops a search is counted, not measured: the same seed finds the same."""
 ONE_CALL: tuple[Property, ...] = ("runs", "agreement", "written", "inputs", "bounds", "synchronisation")
 """What one call shows; the last of them in the simulator only."""
 COMPARED = ("memory", "block_order", "calls", "stream")
 """Properties whose faults are differences between two answers: where the second look shows none, neither is repeatable."""
+AFTER_CALLS: tuple[Property, ...] = ("special_values", "memory", "repeatable", "block_order", "layouts", "stream")
+"""Not tested where a call's result depends on earlier ones: all would show that once more."""
 MARGIN_SECONDS = 2.0
 NOTE_CHARACTERS = 160
+TRIED_SMALLER = 2
+"""Sizes below a fault of earlier calls: each try takes processes of its own."""
 
 
 class Refused(Exception):
@@ -106,6 +117,8 @@ class _Check:
         self.verdicts: list[Verdict] = []
         self.after_calls: list[Fault] = []
         """Faults of single calls that a fresh process does not show."""
+        self.anchors: list[Example] = []
+        """Examples of the task's own check sizes."""
         self.examples = 0
         try:
             source = Path(self.inner.solution).read_text(encoding="utf-8")
@@ -138,13 +151,16 @@ class _Check:
     def _searched(self, lab: Lab) -> CheckReport:
         trial = Trial(lab, self.dangers.float_atomics, self.gpu)
         anchors = self._first_call(lab)
+        self.anchors = [Example(sizes=sizes, seed=self.seed) for sizes in anchors[:2]]
         experiments = list(self._experiments(lab, anchors))
+        most = LEAST_COST + self.request.examples * COST_OF_EXAMPLE
         for position, experiment in enumerate(experiments):
-            share = lab.time_left / (len(experiments) - position)
-            if "relation" in experiment.properties and self._violated():
+            if self.after_calls or ("relation" in experiment.properties and self._violated()):
                 continue
-            self._decide(experiment, trial, max(share, lab.time_left / 2 if position == 0 else 0.0))
-        self._state(lab)
+            if experiment.pairs:
+                lab.renew()  # what it kept from the calls so far is no fault of the shapes that are drawn now
+            left = max(most - lab.cost, 0.0)
+            self._decide(experiment, trial, left / 2 if position == 0 else left / (len(experiments) - position))
         self._not_tested()
         return self._report(lab)
 
@@ -176,7 +192,7 @@ class _Check:
     def _experiments(self, lab: Lab, anchors: list[dict[str, int]]) -> Iterator[Experiment]:
         n = self.request.examples
         finite = self._space(lab, tuple(FINITE), dtypes=("", *self.declaration.dtypes))
-        swept = list(sweep(finite, self.dangers.numbers, anchors))
+        swept = list(sweep(finite, self.dangers.numbers, anchors, self.seed))
         few = swept[:: max(1, len(swept) // 12)]
         yield Experiment(ONE_CALL[:-1] if self.gpu else ONE_CALL, one_call, finite, n, swept)
         if self.declaration.values == "any":
@@ -194,7 +210,7 @@ class _Check:
             yield self._layout(lab, layout, anchors)
         resize = lab.oracle.spec.kind == "native" and not self.declaration.sizes  # else the shape may be one nobody promised
         for relation in relations_of(lab, self._relation_examples(lab, anchors), resize):
-            yield Experiment(("relation",), related(relation), finite, n // 8 + 1, few[:4], title=relation.title)
+            yield Experiment(("relation",), related(relation), finite, n // 16 + 1, few[:4], title=relation.title)
 
     def _layout(self, lab: Lab, layout: Layout, anchors: list[dict[str, int]]) -> Experiment:
         promised = layout in self.declaration.layouts or layout in self.request.layouts
@@ -216,23 +232,25 @@ class _Check:
             found.append(example)
         return found[:3]
 
-    def _decide(self, experiment: Experiment, trial: Trial, seconds: float) -> None:
-        search = Search(trial, experiment.scenario, seconds, shrinks=experiment.counts)
+    def _decide(self, experiment: Experiment, trial: Trial, share: float) -> None:
+        search = Search(trial, experiment.scenario, share, shrinks=experiment.counts)
         known = [example for example in self.request.known if not experiment.pairs]
         strategy: Any = examples_of(experiment.space)
         database = None if experiment.pairs else Prepared(experiment.space, [*known, *experiment.prepared])
         count = experiment.examples + (len(database.entries) if database is not None else 0)
         search.run(st.tuples(strategy, strategy) if experiment.pairs else strategy, database, count, self.seed)
         self.examples += search.judged
+        if experiment.counts:
+            search.walk(experiment.space.smaller)
         if experiment.scenario in (one_call, special_call):
-            self._settle(search, trial)
+            self._settle(search, trial, experiment.space)
         for name in [name for name, fault in search.faults.items() if fault.flaky and name in COMPARED]:
             search.faults["repeatable"] = search.faults.pop(name)
             search.judged, search.spent = 0, "the result is not repeatable"
         for name in dict.fromkeys((*experiment.properties, *search.faults)):
             self.verdicts.append(self._verdict(name, experiment, search, trial.lab))
 
-    def _settle(self, search: Search, trial: Trial) -> None:
+    def _settle(self, search: Search, trial: Trial, space: Space) -> None:
         """A fault of a single call that a fresh process does not show is a matter of what was called before."""
         for name, fault in list(search.faults.items()):
             try:
@@ -243,6 +261,8 @@ class _Check:
             except Spent:
                 return
             self.after_calls.append(search.faults.pop(name))
+        if self.after_calls:
+            self._blame_calls(self.after_calls[0], trial, space)
 
     def _verdict(self, name: Any, experiment: Experiment, search: Search, lab: Lab) -> Verdict:
         title = TITLES[name] if not experiment.title else f"{TITLES[name]}: {experiment.title}"
@@ -259,22 +279,40 @@ class _Check:
     def _violated(self) -> bool:
         return any(verdict.outcome == "violated" for verdict in self.verdicts)
 
-    def _state(self, lab: Lab) -> None:
-        """What only earlier calls explain, where no property of its own has shown it."""
-        named = {verdict.property for verdict in self.verdicts if verdict.outcome == "violated"}
-        if self.after_calls and not named & {"calls", "repeatable"}:
-            fault, title = self.after_calls[0], TITLES["calls"]
-            found = counterexample(fault, lab, title).model_copy(update={
+    def _blame_calls(self, fault: Fault, trial: Trial, space: Space) -> None:
+        """The verdict on a fault that only earlier calls explain: shown by two calls in a new process where that is found."""
+        title = TITLES["calls"]
+        explained = next(filter(None, (self._explained(fault, example, trial) for example in (
+            *islice(space.smaller(fault.example), TRIED_SMALLER), fault.example))), None)
+        found = counterexample(explained or fault, trial.lab, title)
+        if explained is None:
+            found = found.model_copy(update={
                 "reproduction": "", "scenario": "after other calls in the same process; in a fresh one it is right"})
-            self.verdicts.append(Verdict(property="calls", title=title, outcome="violated", examples=fault.after,
-                                         counterexample=found))
+        self.verdicts.append(Verdict(property="calls", title=title, outcome="violated", examples=fault.after,
+                                     counterexample=found))
+
+    def _explained(self, fault: Fault, example: Example, trial: Trial) -> Fault | None:
+        """The fault as what one earlier call, on the same shape or another, does to a process that is new but for it."""
+        for earlier in (example.model_copy(update={"values": TASK, "seed": example.seed + 1}), *self.anchors):
+            try:
+                trial.lab.renew()
+                after_call(trial, earlier, example)
+            except Violation as violation:
+                return replace(fault, violation=violation)
+            except UnsatisfiedAssumption:
+                continue
+            except Spent:
+                return None
+        return None
 
     def _not_tested(self) -> None:
+        kept = "what earlier calls left behind changes the result: mend that first"
         reasons: dict[Property, str] = {
+            **(dict.fromkeys(AFTER_CALLS, kept) if self.after_calls else {}),
             "relation": "other properties are violated" if self._violated() else "the reference has none",
-            "special_values": "the solution declares finite values only",
-            "block_order": "a GPU chooses the order itself; repeated calls stand in",
-            "stream": "the simulator has one stream; run with --device cuda",
+            **({"special_values": "the solution declares finite values only"} if self.declaration.values == "finite" else {}),
+            **({"block_order": "a GPU chooses the order itself; repeated calls stand in"} if self.gpu else {}),
+            **({} if self.gpu else {"stream": "the simulator has one stream; run with --device cuda"}),
             "synchronisation": "only the simulator sees races; run with --device sim",
         }
         seen = {verdict.property for verdict in self.verdicts}

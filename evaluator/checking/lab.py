@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from evaluator.checking.special import special_expected
@@ -21,12 +19,16 @@ from evaluator.solutions import How
 from evaluator.types import Finding, Status
 from evaluator.verify import has_buffers, with_buffers
 
-SPARE_PROCESSES = {"sim": 4, "cuda": 24}
+SPARE_PROCESSES = {"sim": 12, "cuda": 24}
 """Forked before the reference is loaded. On a GPU an illegal access costs the process, and shrinking meets many."""
 CALL_SECONDS = 20.0
 """One call may take this long."""
 KEPT_EXPECTATIONS = 64
-SLOW_SECONDS = {"sim": 0.3, "cuda": 3.0}
+COST_OF_CALL, COST_OF_PROCESS, INSTRUCTIONS_PER_SECOND = 0.006, 0.5, 8e6
+"""What a call, and a process to make it in, cost in nominal seconds, and how many simulated warp instructions cost one more:
+about what they take on one core of a 2020s server, always the same, so that a check does the same however busy it is."""
+SLOW_COST = 0.3
+"""Nominal seconds of a call that is slow."""
 SLOW_CALLS = 2
 """After so many slow calls of smaller examples, a larger one is left out."""
 
@@ -66,9 +68,11 @@ class Lab:
     request: CheckRequest
     deadline: float
     calls: int = 0
+    cost: float = 0.0
+    """Nominal seconds of the calls so far."""
     warnings: list[Finding] = field(default_factory=list)
     slow: list[dict[str, int]] = field(default_factory=list)
-    """Sizes of the calls that took long."""
+    """Sizes of the calls that cost much."""
     refused: dict[tuple[tuple[str, int], ...], str] = field(default_factory=dict)
     """Sizes that the task excludes, with its own words."""
 
@@ -76,6 +80,8 @@ class Lab:
         count = 1 + SPARE_PROCESSES[self.request.request.mode]
         self._runners = [Runner(self.request.request, "verify", self.deadline) for _ in range(count)]
         self._loaded = False
+        self._executed = 0
+        """Simulated instructions that the present process has told of."""
         self._posed: dict[Example, Posed] = {}
         self.oracle: Oracle = load_oracle(self.request.request.task)
 
@@ -85,7 +91,7 @@ class Lab:
             runner.close()
 
     def too_slow(self, example: Example) -> bool:
-        """Whether examples that are in no size larger took long already."""
+        """Whether examples that are in no size larger cost much already."""
         smaller = [s for s in self.slow if all(example.sizes.get(name, 0) >= value for name, value in s.items())]
         return len(smaller) >= SLOW_CALLS
 
@@ -137,19 +143,20 @@ class Lab:
         runner = self._runner()
         runner.allow_until(min(self.deadline, time.monotonic() + CALL_SECONDS))
         self.calls += 1
+        self.cost += COST_OF_CALL
         layout = posed.example.layout
         conditions = (conditions or Conditions()).model_copy(update={"layout": layout, "watched": self.calls == 1})
         try:
             if self.oracle.spec.kind == "kernelbench" and (how == "fresh" or has_buffers(posed.expected)):
                 runner.construct(posed.problem)
             keep = not self.oracle.changes_inputs
-            began = self._clock(runner)
+            began = time.monotonic()
             reply = runner.call(posed.problem.inputs, how, case_of(posed.example), keep, conditions)
-            if self.calls > 1 and self._clock(runner) - began > SLOW_SECONDS[self.request.request.mode]:  # the first compiles
-                self.slow.append(dict(posed.example.sizes))
         except Ended as ended:
+            self._charge(ended.reply or {}, posed.example, 0.0)
             self._lost(runner, ended)
             return Answer(failure=ended.failure)
+        self._charge(reply, posed.example, time.monotonic() - began)
         return self._answer(reply, posed.expected, layout == "contiguous")
 
     def renew(self) -> None:
@@ -169,17 +176,20 @@ class Lab:
             raise Spent("the solution's process died too often")
         if not self._loaded:
             try:
+                self.cost += COST_OF_PROCESS
                 self.load()
             except Ended as ended:
                 raise Spent(f"the solution cannot be imported again: {ended.failure.message}") from ended
         return self._runners[0]
 
-    def _clock(self, runner: Runner) -> float:
-        """Seconds: of the process's CPU in the simulator, so that a busy machine does not make small examples slow."""
-        if self.request.request.mode == "cuda":
-            return time.monotonic()
-        fields = Path(f"/proc/{runner.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    def _charge(self, reply: Mapping[str, Any], example: Example, seconds: float) -> None:
+        """Adds what the call costs beyond the least: by its instructions in the simulator, by the clock on a GPU."""
+        executed = int(reply.get("executed", self._executed))
+        cost = seconds if self.request.request.mode == "cuda" else (executed - self._executed) / INSTRUCTIONS_PER_SECOND
+        self._executed = executed
+        self.cost += cost
+        if cost > SLOW_COST:
+            self.slow.append(dict(example.sizes))
 
     def _lost(self, runner: Runner, ended: Ended) -> None:
         """A process that died, hangs, or whose GPU context is broken is replaced."""
@@ -189,7 +199,7 @@ class Lab:
 
     def _drop(self) -> None:
         self._runners.pop(0).close()
-        self._loaded = False
+        self._loaded, self._executed = False, 0
 
     def _answer(self, reply: Mapping[str, Any], expected: Any, plain: bool) -> Answer:
         findings = [Finding.model_validate(finding) for finding in reply["findings"]]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from hypothesis import reject
+from hypothesis.errors import UnsatisfiedAssumption
 
 from evaluator.checking.lab import Answer, Excluded, Posed, case_of
 from evaluator.checking.properties import VIOLATIONS, Scenario, Step, Trial
@@ -23,13 +23,13 @@ def related(relation: Relation) -> Scenario:
         first = _posed(trial, example, quantised(trial.posed(example).problem))
         steps, answers = [Step(first)], [_answered(trial, first)]
         if compare(first.expected, answers[0].outputs, case_of(example)):
-            reject()
+            raise UnsatisfiedAssumption
         while len(steps) < relation.calls:
             outputs = [arrays_of(answer.outputs) for answer in answers]
             try:
                 problem = relation.next_problem(first.problem, outputs, example.seed)
             except ValueError:
-                reject()
+                raise UnsatisfiedAssumption from None
             steps.append(Step(_posed(trial, example, problem)))
             answers.append(_answered(trial, steps[-1].posed))
         _judge(relation, steps, answers, example)
@@ -41,13 +41,13 @@ def _posed(trial: Trial, example: Example, problem: Any) -> Posed:
     try:
         return Posed(example, problem, trial.lab.expected(example, problem))
     except Excluded:
-        reject()
+        raise UnsatisfiedAssumption from None
 
 
 def _answered(trial: Trial, posed: Posed) -> Answer:
     answer = trial.lab.call(posed)
     if answer.failure is not None:
-        reject()
+        raise UnsatisfiedAssumption
     return answer
 
 

@@ -16,7 +16,7 @@ from hypothesis.database import ExampleDatabase, choices_to_bytes
 from evaluator.checking.types import Declaration, Example, Layout
 from evaluator.types import TaskSpec
 
-SEEDS = 1 << 16
+SEEDS, STRIDE = 1 << 16, 1009
 SMALL = range(1, 10)
 PRIMES = (11, 13, 17, 31, 37, 61, 67, 97, 127, 131, 251, 257, 509, 521, 1021, 1031, 4099, 65537, 1048573)
 POWERS = (16, 64, 128, 512, 1024, 65536, 1 << 20, 1 << 22)
@@ -24,6 +24,8 @@ STRUCTURAL = 16
 """KernelBench: constants up to here are kernel sizes, strides, groups; they change only as the task's variants do."""
 OWN = -1
 """Among a size's values: whatever the variant has."""
+LONG = 8
+"""How much longer than the work limit an example may be that is long in one size and the least in all others."""
 SWEPT_ALONE = 3
 """Where one size is at a boundary, what the others are."""
 
@@ -70,9 +72,17 @@ class Space:
             return None
         return None
 
+    def smaller(self, example: Example) -> Iterator[Example]:
+        """The example with one of its sizes smaller, the smallest examples first."""
+        sizes = [{**example.sizes, name: value} for name, values in zip(self.names, self.sizes, strict=True)
+                 for value in values if value != OWN and value < example.sizes[name]]
+        for found in sorted(sizes, key=lambda s: (math.prod(s.values()), str(s))):
+            yield example.model_copy(update={"sizes": found})
+
     def _sized(self, variant: Mapping[str, int], indices: Sequence[int]) -> dict[str, int]:
         """Sizes whose product stays within the work limit: a size that is too large is the largest candidate that fits."""
-        sizes, room = dict(variant), self.work_limit
+        room = self.work_limit * (LONG if sum(index > 0 for index in indices) <= 1 else 1)
+        sizes = dict(variant)
         for name, values, index in zip(self.names, self.sizes, indices, strict=True):
             value = variant[name] if values[index] == OWN else values[index]
             if value > room:
@@ -101,8 +111,8 @@ def space_of(
     columns = []
     for name in names:
         cap = max([task.sizes[name], *(sizes[name] for sizes in task.check_sizes)])
-        own = {sizes[name] for sizes in task.check_sizes} | {e.sizes[name] for e in known if name in e.sizes}
-        found = _candidates(numbers, min(cap, work_limit), own, declaration.sizes.get(name, {}))
+        own = {cap, *(sizes[name] for sizes in task.check_sizes), *(e.sizes[name] for e in known if name in e.sizes)}
+        found = _candidates(numbers, min(cap, LONG * work_limit), own, declaration.sizes.get(name, {}))
         columns.append((*found, OWN) if task.kind == "kernelbench" else found)
     return Space(names, tuple(columns), variants, tuple(values), tuple(dtypes), tuple(layouts), work_limit)
 
@@ -117,13 +127,14 @@ def _candidates(numbers: Sequence[int], cap: int, own: set[int], bounds: Mapping
     return tuple(sorted(kept)) or (max(low, step),)
 
 
-def sweep(space: Space, numbers: Iterable[int], anchors: Sequence[Mapping[str, int]]) -> Iterator[Example]:
+def sweep(space: Space, numbers: Iterable[int], anchors: Sequence[Mapping[str, int]], seed: int = 0) -> Iterator[Example]:
     """The systematic examples: the task's own check sizes, every size at every boundary alone, all sizes equal, long and flat.
 
-    Kinds of values and seeds go round.
+    Kinds of values and their seeds go round, from another start for another `seed`.
     """
     kinds, layouts, dtypes = space.values, space.layouts, space.dtypes
-    for seed, sizes in enumerate(_swept_sizes(space, numbers, anchors), 1):
+    for number, sizes in enumerate(_swept_sizes(space, numbers, anchors), 1 + seed * STRIDE):
+        seed = number % SEEDS
         yield Example(sizes=dict(sizes), values=kinds[seed % len(kinds)], seed=seed, layout=layouts[seed % len(layouts)],
                       dtype=dtypes[seed % len(dtypes)])
 
@@ -135,9 +146,11 @@ def _swept_sizes(space: Space, numbers: Iterable[int], anchors: Sequence[Mapping
         for name, values in zip(space.names, space.sizes, strict=True):
             alone = {other: _nearest(column, SWEPT_ALONE) for other, column in zip(space.names, space.sizes, strict=True)}
             swept = [value for value in values if value in boundaries]
-            ends = [max(values)] if max(values) <= space.work_limit else []
-            for value in (swept if variant is space.variants[0] else swept[:4]) + ends:
+            for value in swept if variant is space.variants[0] else swept[:4]:
                 yield {**variant, **({} if variant else alone), name: value}
+            if not variant:
+                flat = {other: column[0] for other, column in zip(space.names, space.sizes, strict=True)}
+                yield {**flat, name: max(value for value in values if value <= LONG * space.work_limit)}
     for value in (1, 2, 33) if len(space.names) > 1 and not space.variants[0] else ():
         yield {name: _nearest(column, value) for name, column in zip(space.names, space.sizes, strict=True)}
 

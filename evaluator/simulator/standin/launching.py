@@ -62,6 +62,7 @@ def _verify(request: Launch, place: Place | None) -> None:
             _buffers(request, packed, replaced), dynamic_shared=request.shape.dynamic_shared, checks=True,
             blocks=_block_order(math.prod(request.shape.grid)), threads=session().threads,
             sm_count=session().device.sm_count)
+    session().warp_instructions += result.counts.warp_instructions
     found = [_finding(raw, request, place) for raw in result.findings]
     for finding in found:
         session().report(finding)

@@ -80,6 +80,8 @@ class Session:
     """NVRTC's log of the last compilation, the failed one included."""
     kernel_launches: int = 0
     """Launches of any mode."""
+    warp_instructions: int = 0
+    """PTX instructions that warps executed in mode `verify`."""
     _calls: dict[tuple[str, Place | None], int] = field(default_factory=dict)
 
     @property

@@ -63,7 +63,7 @@ def test_kernelbench_keeps_small_constants_and_draws_around_its_variants():
 @pytest.mark.parametrize(("fails", "smallest"), [
     (lambda s: s["cols"] % 4, {"rows": 1, "cols": 1}),
     (lambda s: s["cols"] > 96, {"rows": 1, "cols": 97}),
-    (lambda s: s["rows"] > 64 and s["rows"] in (67, 97, 131, 257), {"rows": 67, "cols": 1}),
+    (lambda s: s["rows"] > 64, {"rows": 65, "cols": 1}),
 ])
 def test_hypothesis_shrinks_to_the_smallest_shape(fails, smallest):
     drawn, seen = space(), []
@@ -79,3 +79,22 @@ def test_hypothesis_shrinks_to_the_smallest_shape(fails, smallest):
     with pytest.raises(AssertionError):
         test()
     assert seen[-1] == Example(sizes=smallest, values="task", seed=0)
+
+
+def test_every_smaller_size_of_an_example_is_offered_the_smallest_first():
+    drawn = space()
+    offered = [example.sizes for example in drawn.smaller(Example(sizes={"rows": 131, "cols": 2}, seed=3))]
+    assert offered[0] == {"rows": 1, "cols": 2} and {"rows": 131, "cols": 1} in offered
+    assert {"rows": 67, "cols": 2} in offered and all(math.prod(sizes.values()) < 262 for sizes in offered)
+    products = [math.prod(sizes.values()) for sizes in offered]
+    assert products == sorted(products)
+
+
+def test_one_size_alone_may_be_longer_than_the_work_limit():
+    long = TASK.model_copy(update={"sizes": {"rows": 200_000, "cols": 2000}})
+    drawn = space(long)
+    longest = len(drawn.sizes[0]) - 1
+    assert drawn.example([0, longest, 0, 0, 0, 0, 0]).sizes == {"rows": 8 << 14, "cols": 1} or (
+        65537 <= drawn.example([0, longest, 0, 0, 0, 0, 0]).sizes["rows"] <= 8 << 14)
+    assert math.prod(drawn.example([0, longest, 9, 0, 0, 0, 0]).sizes.values()) <= 1 << 14
+    assert any(example.sizes["rows"] >= 65537 and example.sizes["cols"] == 1 for example in sweep(drawn, (32,), ()))
