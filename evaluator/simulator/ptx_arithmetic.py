@@ -13,8 +13,8 @@ UNTYPED = {"mov", "selp", "not", "and", "or", "xor", "cnot"}
 """Operations on bits: .u32, .s32 and .f32 are one."""
 PLAIN = ("add", "sub", "mul", "mad", "mul24", "mad24", "sad", "div", "rem", "abs", "neg", "min", "max", "fma", "rcp",
          "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh", "testp", "copysign", "popc", "clz", "bfind", "brev", "bfe",
-         "shf", "prmt", "dp4a", "dp2a", "bmsk", "fns", "shl", "shr", "not", "and", "or", "xor", "cnot", "selp", "set",
-         "cvt")
+         "shf", "prmt", "szext", "dp4a", "dp2a", "bmsk", "fns", "shl", "shr", "not", "and", "or", "xor", "cnot", "selp", "set",
+         "cvt", "vabsdiff2", "vabsdiff4")
 _TYPE = re.compile(r"^(?:[usfb]|bf|tf|e\dm)\d+(?:x2)?$")
 
 

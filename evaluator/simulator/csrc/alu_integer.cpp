@@ -1,4 +1,5 @@
 // Integer arithmetic, logic, shifts and bit fields.
+#include <algorithm>
 #include <limits>
 
 #include "lanes.h"
@@ -136,6 +137,46 @@ struct Permute { uint32_t operator()(uint32_t a, uint32_t b, uint32_t selector) 
   }
   return result;
 } };
+// prmt's fixed patterns: the selector that mode and the low two bits of the operand stand for.
+enum PermuteMode { FORWARD_4, BACKWARD_4, REPLICATE_8, EDGE_LEFT, EDGE_RIGHT, REPLICATE_16 };
+template <PermuteMode M> struct PermutePattern { uint32_t operator()(uint32_t a, uint32_t b, uint32_t c) const {
+  uint32_t selector = 0;
+  const uint32_t s = c & 3;
+  for (uint32_t i = 0; i < 4; i++) {
+    const uint32_t byte = M == FORWARD_4 ? s + i : M == BACKWARD_4 ? (s - i) & 7 : M == REPLICATE_8 ? s
+        : M == EDGE_LEFT ? std::max(s, i) : M == EDGE_RIGHT ? std::min(s, i) : 2 * (s & 1) + (i & 1);
+    selector |= byte << 4 * i;
+  }
+  return Permute{}(a, b, selector);
+} };
+// szext: the low `length` bits, zero- or sign-extended.
+template <class T> struct ExtendClamp { T operator()(T a, uint32_t length) const {
+  return static_cast<T>(ExtractBits{}(a, 0, std::min(length, 32u)));
+} };
+template <class T> struct ExtendWrap { T operator()(T a, uint32_t length) const {
+  return static_cast<T>(ExtractBits{}(a, 0, length & 31));
+} };
+struct ReluInteger { template <class T> static T of(T a) { return a > 0 ? a : 0; } };
+struct MinRelu { int32_t operator()(int32_t a, int32_t b) const { return ReluInteger::of(Min{}(a, b)); } };
+struct MaxRelu { int32_t operator()(int32_t a, int32_t b) const { return ReluInteger::of(Max{}(a, b)); } };
+// A functor on both 16-bit halves of a word.
+template <class F, class T> struct Halves { uint32_t operator()(uint32_t a, uint32_t b) const {
+  const auto low = static_cast<uint16_t>(F{}(static_cast<T>(a), static_cast<T>(b)));
+  const auto high = static_cast<uint16_t>(F{}(static_cast<T>(a >> 16), static_cast<T>(b >> 16)));
+  return static_cast<uint32_t>(high) << 16 | low;
+} };
+// vabsdiff2/vabsdiff4: |a - b| for each part; the plain form ignores the third operand, .add sums the parts onto it.
+template <class T, bool SUM> struct PartDistances { uint32_t operator()(uint32_t a, uint32_t b, uint32_t c) const {
+  constexpr int BITS = sizeof(T) * 8;
+  uint32_t parts = 0, sum = c;
+  for (int at = 0; at < 32; at += BITS) {
+    const int x = static_cast<T>(a >> at), y = static_cast<T>(b >> at);
+    const auto distance = static_cast<uint32_t>(x < y ? y - x : x - y);
+    parts |= (distance & ((1u << BITS) - 1)) << at;
+    sum += distance;
+  }
+  return SUM ? sum : parts;
+} };
 struct Logic3 { using takes_immediate = void; uint32_t operator()(uint32_t a, uint32_t b, uint32_t c, int64_t table) const {
   uint32_t r = 0;
   if (table & 1) r |= ~a & ~b & ~c;
@@ -177,9 +218,11 @@ struct AddCarryOut { template <class T> bool operator()(T a, T b, bool c) const 
   T sum = a + b;
   return sum < a || (c && sum + 1 == 0);
 } };
-struct BorrowOut { template <class T> bool operator()(T a, T b) const { return a < b; } };
-struct SubBorrow { template <class T> T operator()(T a, T b, bool c) const { return a - b - c; } };
-struct SubBorrowOut { template <class T> bool operator()(T a, T b, bool c) const { return a < b || (c && a == b); } };
+// A subtraction adds the complement: its carry says that nothing was borrowed. (The ISA leaves open what addc sees after
+// sub.cc; the compiler's own 128-bit division reads it this way.)
+struct SubCarryOut { template <class T> bool operator()(T a, T b) const { return a >= b; } };
+struct SubCarry { template <class T> T operator()(T a, T b, bool c) const { return a - b - !c; } };
+struct SubCarryCarryOut { template <class T> bool operator()(T a, T b, bool c) const { return c ? a >= b : a > b; } };
 
 // Saturating add and subtract (s32 only in PTX).
 struct AddSat { int32_t operator()(int32_t a, int32_t b) const {
@@ -244,9 +287,9 @@ void carry_ops(AluTable& table, const std::string& width) {
   table.add<CarryOut, Pred, T, T>("carry.add." + width);
   table.add<AddCarry, T, T, T, Pred>("addc." + width);
   table.add<AddCarryOut, Pred, T, T, Pred>("carry.addc." + width);
-  table.add<BorrowOut, Pred, T, T>("carry.sub." + width);
-  table.add<SubBorrow, T, T, T, Pred>("subc." + width);
-  table.add<SubBorrowOut, Pred, T, T, Pred>("carry.subc." + width);
+  table.add<SubCarryOut, Pred, T, T>("carry.sub." + width);
+  table.add<SubCarry, T, T, T, Pred>("subc." + width);
+  table.add<SubCarryCarryOut, Pred, T, T, Pred>("carry.subc." + width);
 }
 
 void predicate_ops(AluTable& table) {
@@ -276,6 +319,40 @@ void bit_ops(AluTable& table) {
   table.add<FunnelRightClamp, U32, U32, U32, U32>("shf.r.clamp.b32");
 }
 
+void permute_ops(AluTable& table) {
+  table.add<PermutePattern<FORWARD_4>, U32, U32, U32, U32>("prmt.b32.f4e");
+  table.add<PermutePattern<BACKWARD_4>, U32, U32, U32, U32>("prmt.b32.b4e");
+  table.add<PermutePattern<REPLICATE_8>, U32, U32, U32, U32>("prmt.b32.rc8");
+  table.add<PermutePattern<EDGE_LEFT>, U32, U32, U32, U32>("prmt.b32.ecl");
+  table.add<PermutePattern<EDGE_RIGHT>, U32, U32, U32, U32>("prmt.b32.ecr");
+  table.add<PermutePattern<REPLICATE_16>, U32, U32, U32, U32>("prmt.b32.rc16");
+  table.add<ExtendClamp<uint32_t>, U32, U32, U32>("szext.clamp.u32");
+  table.add<ExtendClamp<int32_t>, S32, S32, U32>("szext.clamp.s32");
+  table.add<ExtendWrap<uint32_t>, U32, U32, U32>("szext.wrap.u32");
+  table.add<ExtendWrap<int32_t>, S32, S32, U32>("szext.wrap.s32");
+}
+
+void half_word_ops(AluTable& table) {  // DPX and the SIMD functions
+  table.add<Halves<Add, int16_t>, U32, U32, U32>("add.s16x2");
+  table.add<Halves<Add, uint16_t>, U32, U32, U32>("add.u16x2");
+  table.add<Halves<Sub, int16_t>, U32, U32, U32>("sub.s16x2");
+  table.add<Halves<Sub, uint16_t>, U32, U32, U32>("sub.u16x2");
+  table.add<Halves<Min, int16_t>, U32, U32, U32>("min.s16x2");
+  table.add<Halves<Min, uint16_t>, U32, U32, U32>("min.u16x2");
+  table.add<Halves<Max, int16_t>, U32, U32, U32>("max.s16x2");
+  table.add<Halves<Max, uint16_t>, U32, U32, U32>("max.u16x2");
+  table.add<Halves<MinRelu, int16_t>, U32, U32, U32>("min.s16x2.relu");
+  table.add<Halves<MaxRelu, int16_t>, U32, U32, U32>("max.s16x2.relu");
+  table.add<MinRelu, S32, S32, S32>("min.s32.relu");
+  table.add<MaxRelu, S32, S32, S32>("max.s32.relu");
+}
+
+template <class T>
+void distance_ops(AluTable& table, const std::string& name, const std::string& types) {
+  table.add<PartDistances<T, false>, U32, U32, U32, U32>(name + types);
+  table.add<PartDistances<T, true>, U32, U32, U32, U32>(name + types + ".add");
+}
+
 template <class A, class B>
 void dot_ops(AluTable& table, const std::string& types) {
   using A16 = std::conditional_t<std::is_signed_v<A>, int16_t, uint16_t>;
@@ -302,6 +379,12 @@ void add_integer_ops(AluTable& table) {
   carry_ops<U64>(table, "64");
   predicate_ops(table);
   bit_ops(table);
+  permute_ops(table);
+  half_word_ops(table);
+  distance_ops<uint8_t>(table, "vabsdiff4", ".u32.u32.u32");
+  distance_ops<int8_t>(table, "vabsdiff4", ".u32.s32.s32");
+  distance_ops<uint16_t>(table, "vabsdiff2", ".u32.u32.u32");
+  distance_ops<int16_t>(table, "vabsdiff2", ".u32.s32.s32");
   dot_ops<uint8_t, uint8_t>(table, "u32.u32");
   dot_ops<int8_t, int8_t>(table, "s32.s32");
   dot_ops<int8_t, uint8_t>(table, "s32.u32");
