@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from evaluator import landlock, seccomp
+from evaluator import landlock, seccomp, tiles
 from evaluator.channel import Channel, Closed, Late
 from evaluator.conditions import Conditions
 from evaluator.failures import Failure
@@ -27,6 +27,8 @@ from evaluator.types import Mode, Request, Status
 OUTPUT_TAIL_BYTES = 4000
 MEMORY_BYTES = 12 << 30
 """Memory that a solution may add on the host: 8 GiB of inputs and outputs, and working room."""
+ADDRESSES_A_TILED_BYTE = 2
+"""Address space for each byte of a tiled input (`tiles.py`): the input, and as much for outputs that samples hardly touch."""
 THREADS = 1024
 """Threads and processes that the user's limit leaves beyond those that run already. Root is not bound by it."""
 DRAINED_CHUNKS = 64
@@ -86,7 +88,16 @@ class Runner:
 
     def profile(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """One simulated call at the full sizes. Raises Ended."""
-        return self._ask({"op": "profile", "data": dict(inputs)}, "at the full sizes")
+        data, shapes = tiles.fold(inputs)
+        self._allow_addresses(ADDRESSES_A_TILED_BYTE * tiles.tiled_bytes(inputs))
+        return self._ask({"op": "profile", "data": data, "tiled": shapes}, "at the full sizes")
+
+    def _allow_addresses(self, more: int) -> None:
+        """Raises the limit of the process's address space, which it cannot do itself."""
+        if more:
+            limit, hard = resource.prlimit(self.pid, resource.RLIMIT_AS)
+            room = limit + more if hard == resource.RLIM_INFINITY else min(limit + more, hard)
+            resource.prlimit(self.pid, resource.RLIMIT_AS, (room, hard))
 
     def time(self, step: str, data: Any = None, **fields: Any) -> dict[str, Any]:
         """One step of the timing on a GPU (see timing.py); the reply of `TimedCalls`. Raises Ended."""
@@ -179,7 +190,7 @@ def _become_runner(channel: Channel, request: Request, stage: Literal["verify", 
                    trusted: Callable[[Channel], None] | None) -> NoReturn:
     """In the forked process: no way back into the judge's code."""
     try:
-        _die_with_parent()
+        die_with_parent()
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)
         os.dup2(output, 1)
@@ -190,7 +201,7 @@ def _become_runner(channel: Channel, request: Request, stage: Literal["verify", 
         if trusted:
             trusted(channel)
         elif request.mode == "sim":
-            lock_down(request)
+            lock_down(request, may_grow=stage == "profile")
             serve(channel, request, stage)
         else:  # CUDA's libraries start helpers and open their devices first
             os.environ["CUPY_CACHE_IN_MEMORY"] = "1"
@@ -199,13 +210,16 @@ def _become_runner(channel: Channel, request: Request, stage: Literal["verify", 
         os._exit(0)
 
 
-def lock_down(request: Request) -> None:
-    """Limits of the process that runs the solution, and its system-call filter; none can be raised from then on."""
-    limit(request.mode, request.limit_s)
+def lock_down(request: Request, may_grow: bool = False) -> None:
+    """Limits of the process that runs the solution, and its system-call filter; it can raise none from then on.
+
+    `may_grow`: the judge may still give it more address space.
+    """
+    limit(request.mode, request.limit_s, may_grow)
     restrict()
 
 
-def limit(mode: Mode, seconds: float) -> None:
+def limit(mode: Mode, seconds: float, may_grow: bool = False) -> None:
     """Processor time, memory and threads for `seconds` of work; no files."""
     room = min(MEMORY_BYTES, _available_memory() * 7 // 10)
     limits = [(resource.RLIMIT_CPU, int(seconds) + 5), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0),
@@ -216,7 +230,7 @@ def limit(mode: Mode, seconds: float) -> None:
     for kind, value in limits:
         _, hard = resource.getrlimit(kind)
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(kind, (value, value))
+        resource.setrlimit(kind, (value, hard if may_grow and kind == resource.RLIMIT_AS else value))
 
 
 def restrict() -> None:
@@ -249,7 +263,8 @@ def _available_memory() -> int:
     return int(fields["MemAvailable"].split()[0]) << 10
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """Ends this process with the one that forked it, however that ends."""
     import ctypes
 
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

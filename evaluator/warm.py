@@ -145,9 +145,12 @@ def _collected(texts: dict[int, bytes], deadline: float) -> dict[int, bytes] | N
 
 def _judge(message: dict[str, Any], out: int, err: int) -> NoReturn:
     """In the fork: what `python -m evaluator` does."""
+    from evaluator.runner import die_with_parent
+
     code = 1
     try:
         os.setsid()
+        die_with_parent()  # a caller that is interrupted kills the server: its judge must not go on using the GPU
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)
         os.dup2(err, 1)

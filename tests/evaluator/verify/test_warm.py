@@ -1,7 +1,11 @@
 """The warm process: verdicts as from a fresh process, nothing of one evaluation in the next, killed and lost ones replaced."""
 
+import contextlib
 import os
 import signal
+import threading
+import time
+from pathlib import Path
 
 import pytest
 
@@ -87,3 +91,40 @@ def test_a_server_that_was_lost_is_not_used_again(tmp_path):
         process.judge(b"{}", tmp_path, ("rlimits",), 60)
     with warm.warm_process() as other:
         assert other is not process
+
+
+def test_a_judge_ends_with_its_server(ask):
+    """An interrupted caller kills the server; what it was judging must leave the GPU."""
+    with pytest.raises(KeyboardInterrupt), warm.warm_process() as process:
+        def asked():
+            with contextlib.suppress(OSError, ValueError):
+                ask(process, "from time import sleep\nsleep(600)\n" + DOUBLE)
+
+        thread = threading.Thread(target=asked, daemon=True)
+        thread.start()
+        judges = _children(process._process.pid)
+        raise KeyboardInterrupt
+    deadline = time.monotonic() + 20
+    while any(_alive(pid) for pid in judges) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert judges and not any(_alive(pid) for pid in judges)
+    thread.join(20)
+
+
+def _children(pid: int) -> list[int]:
+    """Waits for the first process that it forks, and for what that one forks."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        found = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        inner = [int(c) for child in found for c in Path(f"/proc/{child}/task/{child}/children").read_text().split()]
+        if inner:
+            return found + inner
+        time.sleep(0.05)
+    return []
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
