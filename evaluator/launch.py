@@ -52,7 +52,7 @@ class Host:
         """The reply to one message; raises whatever the solution raises."""
         operation, data = message["op"], message["data"]
         if operation == "load":
-            self.solution = load_solution(self.request.solution, self.request.task.kind)
+            self.solution = load_solution(self.request.solution, self.request.task)
             self._check_integrity()
             if self.session is not None:
                 self.session.forget_library_calls()

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluator import tiles
 from evaluator.comparison import Expected, compare
 from evaluator.effects import effect_name
 from evaluator.inputs import TASK, Case, vary, vary_constants
@@ -73,8 +74,8 @@ class Oracle(ABC):
         """Paths of input arrays that it was seen to change without returning them: a solution must write the same."""
 
     @abstractmethod
-    def _own_problem(self, sizes: Mapping[str, int], seed: int) -> Problem:
-        """The task's own inputs."""
+    def _own_problem(self, sizes: Mapping[str, int], seed: int, tiling: bool = False) -> Problem:
+        """The task's own inputs; `tiling`: its large draws stand for themselves as tiles (`tiles.py`)."""
 
     @abstractmethod
     def _outputs(self, problem: Problem) -> Any:
@@ -87,6 +88,10 @@ class Oracle(ABC):
     def own_problem(self, sizes: Mapping[str, int], seed: int) -> Problem:
         """The task's own inputs. Raises TaskFault."""
         return self._own_problem(sizes, seed)
+
+    def sampled_problem(self, sizes: Mapping[str, int], seed: int) -> Problem:
+        """The task's own inputs with every large draw a tile of its values, repeated. Raises TaskFault, MemoryError."""
+        return self._own_problem(sizes, seed, tiling=True)
 
     def outputs(self, problem: Problem) -> Any:
         """The reference's outputs in the task's own dtypes: a tree of Leaf. Raises TaskFault."""
@@ -193,8 +198,8 @@ class NativeOracle(Oracle):
                 raise TaskFault(f"{spec.path} has no function {name}")
         self._make_inputs, self._reference = module.make_inputs, module.reference
 
-    def _own_problem(self, sizes: Mapping[str, int], seed: int) -> Problem:
-        rng = np.random.default_rng(seed)
+    def _own_problem(self, sizes: Mapping[str, int], seed: int, tiling: bool = False) -> Problem:
+        rng = tiles.TilingGenerator(np.random.PCG64(seed)) if tiling else np.random.default_rng(seed)
         made = _guarded("make_inputs fails", lambda: self._make_inputs(rng, **sizes))
         if not isinstance(made, Mapping):
             raise TaskFault(f"make_inputs returns {type(made).__name__}, not a dict of arrays")
@@ -250,7 +255,7 @@ def _guarded(what: str, call: Any) -> Any:
 
 def _input(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
-        return Leaf.of(value)
+        return tiles.tiled_leaf(Leaf.of(value))
     if isinstance(value, (bool, int, float)):
         return value
     raise WireError(f"is a {type(value).__name__}; inputs are arrays or numbers")

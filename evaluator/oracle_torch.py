@@ -10,14 +10,18 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import torch
 
 from evaluator.kernelbench_module import UnknownConstant, load_module
+from evaluator.lint.cost import Cost, NotCounted, counted
 from evaluator.oracle import Oracle, Perturbation, Problem, TaskFault, describe_failure, perturbed
+from evaluator.shapes import ENOUGH, MEDIUM_PROBLEM, SMALL_PROBLEM, Sizes, nonsense, searched
 from evaluator.solutions import MODEL_SEED
+from evaluator.tiles_torch import tiling_mode
 from evaluator.torch_leaves import as_leaf, as_tensor
 from evaluator.trees import Leaf, leaves, map_leaves, round_to
 from evaluator.types import TaskSpec
@@ -32,6 +36,7 @@ class KernelBenchOracle(Oracle):
     def __init__(self, spec: TaskSpec) -> None:
         super().__init__(spec)
         self._modules: dict[tuple[tuple[str, int], ...], Any] = {}
+        self._costs: dict[tuple[tuple[str, int], ...], Cost | str] = {}
         module = self._module(spec.sizes)
         for name in ("Model", "get_inputs", "get_init_inputs"):
             if not callable(getattr(module, name, None)):
@@ -47,27 +52,78 @@ class KernelBenchOracle(Oracle):
         self.spec = spec.model_copy(update={"check_sizes": self._accepted(spec.check_sizes)})
 
     def _accepted(self, candidates: tuple[dict[str, int], ...]) -> tuple[dict[str, int], ...]:
-        """The check sizes that the problem's own code runs with: a file does not say which values its constants may take.
+        """The check sizes that the problem's own code runs with: a file does not say which values its sizes may take.
 
+        Of proposals the small ones; where they are few, what a search finds, and then larger ones, of which one may take long.
         Raises TaskFault where there are candidates and none is accepted.
         """
-        accepted: list[dict[str, int]] = []
-        refusals: list[str] = []
-        for position, sizes in enumerate((*candidates, *self.spec.last_sizes)):
-            if accepted and position >= len(candidates):
-                break
-            try:
-                self._outputs(self._own_problem(sizes, self.spec.seed))
-                accepted.append(sizes)
-            except TaskFault as fault:
-                shown = ", ".join(f"{name}={value}" for name, value in sizes.items())
-                refusals.append(f"check size {shown} left out, {fault}")
+        proposed = bool(self.spec.last_sizes)
+        small = [sizes for sizes in candidates if not proposed or self._within(SMALL_PROBLEM, sizes) is not False]
+        accepted, refusals = self._tried(small)
+        if proposed and len(accepted) < ENOUGH:
+            found = list(searched(self.spec.sizes, lambda sizes: self._cost(sizes) is not None))
+            larger = [sizes for sizes in (*found, *candidates, *self.spec.last_sizes) if sizes not in small]
+            for limit in (SMALL_PROBLEM, MEDIUM_PROBLEM):
+                more = [s for s in larger if s not in accepted and self._within(limit, s)]
+                accepted += self._tried(more, ENOUGH - len(accepted))[0]
+            if not accepted:
+                accepted, more_refusals = self._tried(larger, 1)
+                refusals += more_refusals
         if candidates and not accepted:
             raise TaskFault(f"{refusals[0]}; no proposed size runs: state CHECK_SIZES = [{{constant: value}}, ...] in the file")
         self.notes.update(refusals)
         if accepted:
             self._refuse_random(self._own_problem(min(accepted, key=lambda s: math.prod(s.values())), self.spec.seed))
         return tuple(accepted)
+
+    def _tried(self, candidates: Sequence[Sizes], wanted: int = 1 << 30) -> tuple[list[Sizes], list[str]]:
+        """(those that run, `wanted` at most, why the others do not). Outputs that say nothing count where no others come."""
+        accepted: list[Sizes] = []
+        poor: list[Sizes] = []
+        refusals: list[str] = []
+        for sizes in candidates:
+            shown = ", ".join(f"{name}={value}" for name, value in sizes.items())
+            if reason := self._refused(sizes):
+                refusals.append(f"check size {shown} left out, the problem's own code fails: {reason}")
+                continue
+            try:
+                flaw = nonsense(self._outputs(self._own_problem(sizes, self.spec.seed)))
+            except TaskFault as fault:
+                refusals.append(f"check size {shown} left out, {fault}")
+                continue
+            (poor if flaw else accepted).append(sizes)
+            if flaw:
+                refusals.append(f"check size {shown} left out, the reference's {flaw}")
+            if len(accepted) >= wanted:
+                break
+        return accepted or poor, refusals
+
+    def _within(self, limit: tuple[float, float], sizes: Mapping[str, int]) -> bool | None:
+        """Whether a call moves and computes no more than `limit` (bytes, FLOPs); None where that is not known."""
+        cost = self._cost(sizes)
+        return None if cost is None else cost.bytes <= limit[0] and cost.flops <= limit[1]
+
+    def _cost(self, sizes: Mapping[str, int]) -> Cost | None:
+        """Of one call; None where it does not run without data."""
+        known = self._counted(sizes)
+        return known if isinstance(known, Cost) else None
+
+    def _counted(self, sizes: Mapping[str, int]) -> Cost | str:
+        """Of one call, or why it does not run on tensors without data."""
+        key = tuple(sizes.items())
+        if key not in self._costs:
+            try:
+                self._costs[key] = counted(self._module(sizes))
+            except (TaskFault, NotCounted) as error:
+                self._costs[key] = str(error)
+        return self._costs[key]
+
+    def _refused(self, sizes: Mapping[str, int]) -> str:
+        """Why the problem refuses `sizes`, where that shows without data: it runs without data as it ships. "" otherwise."""
+        if self.spec.last_sizes and isinstance(self._counted(self.spec.sizes), Cost):
+            found = self._counted(sizes)
+            return found if isinstance(found, str) else ""
+        return ""
 
     def _module(self, sizes: Mapping[str, int]) -> Any:
         key = tuple(sorted(sizes.items()))
@@ -80,13 +136,14 @@ class KernelBenchOracle(Oracle):
                 raise TaskFault(f"{self.spec.path} cannot be loaded: {describe_failure(error)}") from error
         return self._modules[key]
 
-    def _own_problem(self, sizes: Mapping[str, int], seed: int) -> Problem:
+    def _own_problem(self, sizes: Mapping[str, int], seed: int, tiling: bool = False) -> Problem:
         self._current = module = self._module(sizes)
         self._seed(seed)
         try:
             init = module.get_init_inputs()
             model = self._model(init)
-            inputs = module.get_inputs()
+            with tiling_mode() if tiling else nullcontext():
+                inputs = module.get_inputs()
             names = [*self._parameter_names, *(f"input{i}" for i in range(len(self._parameter_names), len(inputs)))]
             named = {name: map_leaves(as_leaf, value) for name, value in zip(names, inputs, strict=False)}
             state = {name: as_leaf(value.detach().clone()) for name, value in model.state_dict().items()}

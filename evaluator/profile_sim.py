@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,14 @@ from evaluator.inputs import TASK, Case
 from evaluator.oracle import Oracle, Problem
 from evaluator.runner import Ended, Runner
 from evaluator.simulator.time_model import limiter
+from evaluator.tiles import LIMIT_BYTES, available, tiled_bytes
 from evaluator.trees import total_bytes
 from evaluator.types import DeviceSpec, Finding, LaunchRecord, Status, TaskSpec, TimeEstimate
 from evaluator.verify import library_findings, task_sizes
 
 INPUT_LIMIT_BYTES = 8 << 30
+OUT_OF_MEMORY = ("MemoryError", "can't allocate memory")
+"""What Python, or torch's allocator, says where the solution's outputs do not fit."""
 LEAST_WRITTEN = 0.9
 """Outputs of which less than this share can have been written are an error."""
 IMPLAUSIBLE = 0.5
@@ -31,17 +34,30 @@ def full_problem(oracle: Oracle, secret: int | None = None) -> Problem:
 
     Raises NoTime where they do not fit, TaskFault where they fail.
     """
-    sizes = ", ".join(f"{name}={value}" for name, value in oracle.spec.sizes.items())
     predicted = oracle.input_bytes(oracle.spec.sizes)
     if predicted is not None and predicted > INPUT_LIMIT_BYTES:
-        raise NoTime(_too_big(sizes, predicted))
+        raise NoTime(_too_big(oracle, predicted))
+    return _fitting(oracle, lambda: oracle.problem(
+        Case(oracle.spec.sizes, TASK, oracle.spec.seed if secret is None else secret)))
+
+
+def sampled_problem(oracle: Oracle) -> Problem:
+    """As `full_problem`, of the task's seed; draws that are too large to hold are tiles of their values, repeated."""
+    if not available():
+        return full_problem(oracle)
+    return _fitting(oracle, lambda: oracle.sampled_problem(oracle.spec.sizes, oracle.spec.seed))
+
+
+def _fitting(oracle: Oracle, made: Callable[[], Problem]) -> Problem:
     try:
-        problem = oracle.problem(Case(oracle.spec.sizes, TASK, oracle.spec.seed if secret is None else secret))
-    except MemoryError:
-        raise NoTime(f"the inputs at {sizes} do not fit into this machine's memory") from None
-    size = total_bytes((problem.inputs, problem.state))
-    if size > INPUT_LIMIT_BYTES:
-        raise NoTime(_too_big(sizes, size))
+        problem = made()
+    except MemoryError as error:
+        raise NoTime(f"the inputs at {_sizes(oracle)} do not fit into this machine's memory {error}".rstrip()) from None
+    arrays = problem.inputs, problem.state
+    tiled = tiled_bytes(arrays)
+    held = total_bytes(arrays) - tiled
+    if held > INPUT_LIMIT_BYTES or tiled > LIMIT_BYTES:
+        raise NoTime(_too_big(oracle, held + tiled))
     return problem
 
 
@@ -52,7 +68,7 @@ def profile(
 
     Raises NoTime; Ended where the solution fails at the full sizes, which makes it wrong whatever the check sizes said.
     """
-    problem = full_problem(oracle)
+    problem = sampled_problem(oracle)
     try:
         runner.load()
         if oracle.spec.kind == "kernelbench":
@@ -60,7 +76,7 @@ def profile(
         reply = runner.profile(problem.inputs)
     except Ended as ended:
         failure = ended.failure
-        if failure.status is Status.RUNTIME_ERROR and "MemoryError" not in failure.message:
+        if failure.status is Status.RUNTIME_ERROR and not any(said in failure.message for said in OUT_OF_MEMORY):
             raise
         raise NoTime(f"{failure.status.value}: {failure.message}") from ended
     launches = [LaunchRecord.model_validate(launch) for launch in reply["launches"]]
@@ -68,6 +84,8 @@ def profile(
     if unwritten is not None:
         raise Ended(Failure(Status.RUNTIME_ERROR, f"{summary(unwritten)} (at the full sizes)", findings=(unwritten,)), reply)
     estimate, facts = modelled_time(launches), task_sizes(problem, reply["outputs"])
+    if tiled_bytes(problem.inputs):
+        estimate = estimate.model_copy(update={"sampled_inputs": True})
     _refuse_library_calls(reply["library_calls"], oracle.spec, runner.solution)
     suspicious = implausible_time(estimate, facts["task_bytes"], device, oracle.spec.sizes)
     if suspicious is not None:
@@ -145,8 +163,12 @@ def modelled_time(launches: Sequence[LaunchRecord]) -> TimeEstimate:
     return TimeEstimate(provenance="modelled", time_us=total, limiter=limiter(longest.terms_us))
 
 
-def _too_big(sizes: str, size: int) -> str:
+def _sizes(oracle: Oracle) -> str:
+    return ", ".join(f"{name}={value}" for name, value in oracle.spec.sizes.items())
+
+
+def _too_big(oracle: Oracle, size: int) -> str:
     return (
-        f"the inputs at {sizes} take {size / 2**30:.1f} GiB, more than the {INPUT_LIMIT_BYTES >> 30} GiB that are simulated; "
-        "give the task smaller full sizes, or measure on a GPU"
+        f"the inputs at {_sizes(oracle)} take {size / 2**30:.1f} GiB, more than the {INPUT_LIMIT_BYTES >> 30} GiB that are "
+        "simulated; give the task smaller full sizes, or measure on a GPU"
     )

@@ -20,7 +20,9 @@ import numpy as np
 from evaluator.effects import effect_name
 from evaluator.failures import WrongForm
 from evaluator.layouts import arranged
+from evaluator.tiles import TiledLeaf
 from evaluator.trees import Leaf, leaves, map_leaves
+from evaluator.types import TaskSpec
 
 MODEL_SEED = 0
 """torch's seed while a model is made, the same for Model and ModelNew: tensors that are no parameters agree as well."""
@@ -50,6 +52,10 @@ class Solution(ABC):
     @abstractmethod
     def to_host(self, value: Any, where: str) -> Leaf:
         """A device array as Leaf. Raises WrongForm for anything else."""
+
+    @abstractmethod
+    def extent(self, value: Any, where: str) -> tuple[int, int]:
+        """(elements, bytes) of a device array, which is not copied. Raises WrongForm for anything else."""
 
     @abstractmethod
     def invoke(self) -> Any:
@@ -137,8 +143,8 @@ class NativeSolution(Solution):
             raise WrongForm("the solution defines no function run(*inputs)")
 
     def to_device(self, leaf: Leaf) -> Any:
-        """A cupy.ndarray."""
-        return self.cupy.asarray(leaf.values)
+        """A cupy.ndarray, over the same memory where it is tiled (in the simulator)."""
+        return self.cupy.from_dlpack(leaf.values) if isinstance(leaf, TiledLeaf) else self.cupy.asarray(leaf.values)
 
     def refill(self, array: Any, leaf: Leaf) -> None:
         """Copies from the host."""
@@ -146,9 +152,14 @@ class NativeSolution(Solution):
 
     def to_host(self, value: Any, where: str) -> Leaf:
         """Copies to the host; refuses what is no cupy.ndarray."""
+        self.extent(value, where)
+        return Leaf.of(self.cupy.asnumpy(value), "cupy")
+
+    def extent(self, value: Any, where: str) -> tuple[int, int]:
+        """Of a cupy.ndarray."""
         if type(value) is not self.cupy.ndarray:  # a subclass could compute on demand
             raise WrongForm(f"run returns {type(value).__name__} at {where}; every output must be a cupy.ndarray")
-        return Leaf.of(self.cupy.asnumpy(value), "cupy")
+        return int(value.size), int(value.nbytes)
 
     def invoke(self) -> Any:
         """Calls `run`."""
@@ -200,6 +211,12 @@ class KernelBenchSolution(Solution):
 
     def to_host(self, value: Any, where: str) -> Leaf:
         """Copies to the host; refuses what is no plain tensor."""
+        self.extent(value, where)
+        leaf: Leaf = self.as_leaf(value)
+        return leaf
+
+    def extent(self, value: Any, where: str) -> tuple[int, int]:
+        """Of a plain tensor."""
         # A subclass of Tensor could compute on demand, after the clock has stopped.
         if type(value) not in (self.torch.Tensor, self.torch.nn.Parameter):
             raise WrongForm(f"forward returns {type(value).__name__} at {where}; every output must be a torch.Tensor")
@@ -207,8 +224,7 @@ class KernelBenchSolution(Solution):
             own = ", ".join(sorted(vars(value))[:3])
             raise WrongForm(f"forward returns a tensor with attributes of its own ({own}) at {where}; an output must be a "
                             "plain torch.Tensor")
-        leaf: Leaf = self.as_leaf(value)
-        return leaf
+        return int(value.numel()), int(value.numel() * value.element_size())
 
     def invoke(self) -> Any:
         """Calls the model, without autograd."""
@@ -258,15 +274,22 @@ class KernelBenchSolution(Solution):
                         if dtype != state[name].dtype][:5]
 
 
-def load_solution(path: str, kind: Literal["native", "kernelbench"]) -> Solution:
-    """Imports the file as module `solution`. Raises WrongForm, and whatever the module raises."""
+def load_solution(path: str, task: TaskSpec) -> Solution:
+    """Imports the file as module `solution`. Raises WrongForm, and whatever the module raises.
+
+    torch's TF32 switches follow the task, not torch's defaults (which allow it in convolutions): a solution may not touch them.
+    """
+    if task.kind == "kernelbench":
+        import torch
+
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = task.allow_tf32
     spec = importlib.util.spec_from_file_location("solution", path)
     if spec is None or spec.loader is None:
         raise WrongForm(f"{path} is no Python module")
     module = importlib.util.module_from_spec(spec)
     sys.modules["solution"] = module
     spec.loader.exec_module(module)
-    return NativeSolution(module) if kind == "native" else KernelBenchSolution(module)
+    return NativeSolution(module) if task.kind == "native" else KernelBenchSolution(module)
 
 
 def _refuse_strange(own: Mapping[str, tuple[int, ...]], model: Mapping[str, tuple[int, ...]]) -> None:

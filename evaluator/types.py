@@ -70,6 +70,8 @@ class TaskSpec(Frozen):
     tolerance: Tolerance = Tolerance()
     allow_library: tuple[str, ...] = ()
     """Operators of torch and CuPy that a solution may keep: names (`conv2d`), categories (`conv`), `all` (see library.py)."""
+    allow_tf32: bool = False
+    """kernelbench, on a GPU: torch's matrix products and convolutions may round their inputs to TF32 in the solution's process."""
     seed: int = 2026
 
 
@@ -292,6 +294,8 @@ class TimeEstimate(Frozen):
     """Measured: every sample, in order."""
     limiter: str | None = None
     """Modelled: the dominating term."""
+    sampled_inputs: bool = False
+    """Modelled: inputs too large to hold were a tile of the task's own values, repeated (see tiles.py)."""
 
 
 BaselineName = Literal[

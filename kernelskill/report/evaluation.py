@@ -56,7 +56,8 @@ def time_lines(evaluation: Evaluation) -> list[str]:
     lines = []
     if evaluation.time:
         limiter = f", {evaluation.time.limiter} dominates" if evaluation.time.limiter else ""
-        lines.append(f"time      {spread_text(evaluation.time)} {evaluation.time.provenance}{limiter}")
+        sampled = ", of sampled inputs" if evaluation.time.sampled_inputs else ""
+        lines.append(f"time      {spread_text(evaluation.time)} {evaluation.time.provenance}{sampled}{limiter}")
     elif evaluation.time_unavailable:
         lines.append(f"time      none: {evaluation.time_unavailable}")
     if evaluation.graph_time:
