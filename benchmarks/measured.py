@@ -1,5 +1,6 @@
-"""The README's section of measured results, made from the records under `results/h200/`: `python -m benchmarks.measured`.
+"""Measured results as Markdown, made from the records under `results/h200/`: `python -m benchmarks.measured`.
 
+A section of README.md, and one of docs/gpu.md that says how the runs on the card went.
 Every line names its record. Nothing here is modelled unless its cell says so.
 """
 
@@ -8,52 +9,90 @@ from __future__ import annotations
 import json
 import re
 import statistics
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from benchmarks.examples import RESULTS, ROOT
+from benchmarks.examples import EXAMPLES, RESULTS, ROOT
 from benchmarks.kernelbench_report import geometric
 
 FOLDER = RESULTS / "h200"
 MARKERS = re.compile(r"(<!-- measured:begin -->\n).*?(<!-- measured:end -->)", re.S)
+PAGE = ROOT / "docs" / "gpu.md"
+RUNS = re.compile(r"(<!-- runs:begin -->\n).*?(<!-- runs:end -->)", re.S)
 LEVELS = ("1", "2", "3")
 
 
 def section(records: Mapping[str, Any]) -> str:
-    """The Markdown between the markers. `records`: file stem -> parsed JSON."""
+    """The Markdown between the README's markers. `records`: file stem -> parsed JSON."""
     return "\n".join([
-        "| example | start | best | measured | modelled before |", "| --- | ---: | ---: | ---: | ---: |",
-        *_examples(records["examples"]["examples"]), "",
+        "| example | start | best, chosen by measured facts | best, chosen in the simulator | modelled | speed of light |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |", *_examples(records["optimised_examples"]), "",
         "| what | on the H200 | record |", "| --- | --- | --- |",
         *(f"| {what} | {result} | `{record}.json` |" for what, result, record in _lines(records)),
     ]) + "\n"
 
 
-def _examples(rows: Mapping[str, Any]) -> list[str]:
-    lines = []
-    for name, row in rows.items():
-        start, best, modelled = row["measured"]["start"], row["measured"]["best"], row["modelled_us"]
-        spread = f"{best['low_us']:.1f} to {best['high_us']:.1f}"
-        lines.append(f"| {name} | {start['time_us']:.0f} µs | {best['time_us']:.1f} µs ({spread}) "
-                     f"| {start['time_us'] / best['time_us']:.1f}× | {modelled['start'] / modelled['best']:.1f}× |")
-    return lines
+def _examples(record: Mapping[str, Any]) -> list[str]:
+    modelled = json.loads((RESULTS / "examples_sim.json").read_text(encoding="utf-8"))["examples"]
+    return [_example(name, record["examples"].get(name), record["simulated"].get(name, {}), modelled[name]["speedup"])
+            for name in EXAMPLES]
+
+
+def _example(name: str, run: Mapping[str, Any] | None, simulated: Mapping[str, Any], modelled: float) -> str:
+    start = run["start_us"][0] if run else simulated["start"]["time_us"]
+    here, light = "not run yet", ""
+    if run:
+        best = (run["final"] or {"us": run["best_us"]})["us"]
+        here = _time(start, *best) + ("" if run["finished"] else ", cut off")
+        light = f"{run['known']['sol_time_us']:.1f} µs"
+    row, theirs = simulated.get("best"), ""
+    if row:
+        theirs = _time(simulated.get("start", {}).get("time_us", start), row["time_us"], row["low_us"], row["high_us"])
+    return f"| {name} | {start:.0f} µs | {here} | {theirs} | {modelled:.1f}× | {light} |"
+
+
+def _time(start: float, best: float, low: float, high: float) -> str:
+    return f"{best:.1f} µs ({low:.1f} to {high:.1f}), {start / best:.1f}×"
+
+
+def runs(record: Mapping[str, Any]) -> str:
+    """The Markdown between the markers of docs/gpu.md: how the runs went. `record`: `optimised_examples.json`."""
+    rows = record["examples"]
+    lines = ["| example | methods that helped | rounds as in the simulator | over the start | stopped by | decided by |",
+             "| --- | --- | ---: | ---: | --- | --- |"]
+    for name in (name for name in EXAMPLES if name in rows):
+        row = rows[name]
+        facts, same = row["provenance_last"], f"{row['simulator']['same_rounds']} of {len(row['attempted'])}"
+        lines.append(f"| {name} | {', '.join(row['methods'])} | {same} | {_in_turns(row['final'])} | "
+                     f"{row['stop_reason'] if row['finished'] else 'cut off'} | "
+                     f"{facts['ncu']} facts by `ncu`, {facts['cupti']} by `cupti` |")
+    return "\n".join([*lines, "", *_costs(rows.values())]) + "\n"
+
+
+def _in_turns(final: Mapping[str, Any] | None) -> str:
+    found = ((final or {}).get("baselines") or {}).get("naive_start", {}).get("speedup")
+    return f"{found[0]:.2f}× ({found[1]:.2f} to {found[2]:.2f})" if found else ""
+
+
+def _costs(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Seconds of an evaluation, part by part, over all runs."""
+    rows = list(rows)
+    count = sum(row["cost"]["evaluations"] for row in rows)
+    seconds: Counter[str] = Counter()
+    for row in rows:
+        seconds.update(row["cost"]["stage_s"])
+    parts = ", ".join(f"{name} {total / count:.2f}" for name, total in seconds.most_common() if total / count >= 0.005)
+    wall = sum(row["cost"]["wall_s"] for row in rows)
+    return [f"{count} evaluations in {wall:.0f} s of runs, decisions and writing included.",
+            f"Seconds of an evaluation on average: {parts}."]
 
 
 def _lines(records: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    return [*_optimised(records["optimised_examples"]["examples"]), _noise(records["timing"]["noise"]),
+    return [_noise(records["timing"]["noise"]),
             *_guards(records["guards"], records["isolation"]), _speed(records["throughput"]),
             ("KernelBench references, TF32 allowed over PyTorch's default", _tf32(records["kernelbench"]["problems"]),
              "kernelbench")]
-
-
-def _optimised(rows: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    lines = []
-    for name, row in rows.items():
-        what = f"{name}, methods chosen by measured facts"
-        what += "" if row["stop_reason"] else f", cut off after {row['rounds']} rounds"
-        times = f"{row['start_us'][0]:.0f} µs → {row['best_us'][0]:.1f} µs"
-        lines.append((what, f"{times}, {row['speedup']:.1f}× over the start, fp32", "optimised_examples"))
-    return lines
 
 
 def _noise(rows: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -95,10 +134,16 @@ def records() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Put the section into README.md."""
-    readme = ROOT / "README.md"
-    text = readme.read_text(encoding="utf-8")
-    readme.write_text(MARKERS.sub(lambda found: found[1] + section(records()) + found[2], text), encoding="utf-8")
+    """Put the sections into README.md and docs/gpu.md."""
+    found = records()
+    for path, markers, text in ((ROOT / "README.md", MARKERS, section(found)), (PAGE, RUNS, runs(found["optimised_examples"]))):
+        page = path.read_text(encoding="utf-8")
+        path.write_text(placed(page, markers, text), encoding="utf-8")
+
+
+def placed(page: str, markers: re.Pattern[str], text: str) -> str:
+    """The page with the text between its markers."""
+    return markers.sub(lambda marks: marks[1] + text + marks[2], page)
 
 
 if __name__ == "__main__":

@@ -1,66 +1,82 @@
-"""The six examples optimised on the GPU: methods chosen by measured facts, beside those that the simulator chose.
+"""The six examples optimised on the GPU, methods chosen by measured facts; what a record lacks comes first.
 
-`python -m benchmarks.h200 examples [NAME ...] [--folder RUNS] [--rounds N]` writes `results/h200/optimised_examples.json`: per
-example the times of start and best with their intervals, speed of light, methods, where the facts of the first and the last
-decision come from, what the evaluations cost stage by stage, and, for the first round that differs from the simulator's run,
-what the policy said of the simulator's method there.
+`python -m benchmarks.h200 examples [--only NAME...] [--budget SECONDS] [--folder RUNS] [--out FOLDER]` adds to
+`results/h200/optimised_examples.json` (example_record.py says what it keeps), after every example. Runs in RUNS are gone on
+with. When the budget is spent, runs that are under way are interrupted, and kept as far as they came.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from queue import SimpleQueue
+from threading import Lock
 from typing import Any
 
-from benchmarks.examples import EXAMPLES, RESULTS, ROOT
+from benchmarks.examples import RESULTS, ROOT
+from benchmarks.h200.example_record import PART, RECORD, Row, interval, merged, recorded, row_of, unfinished
 from benchmarks.h200.provenance import provenance, write
-from evaluator.types import Evaluation, TimeEstimate
+from evaluator import pool
+from evaluator.types import DeviceSpec, Request
+from kernelskill.facts.device import detect_device
 from kernelskill.memory.run import Run
-from kernelskill.model import Decision, Fact
-from kernelskill.policy.explain import why, why_not
-from kernelskill.report.audit import rules_of
+from kernelskill.memory.store import solution_digest
+from kernelskill.tasks import load_task
 
-PART = "optimised_examples"
-SHOWN = ("sol_time_us", "headroom", "nsight_bottleneck", "dram_throughput_pct", "launch_overhead_pct", "device_busy_pct")
-"""Facts of the last decision that the record shows."""
-PRINTED = ("start_us", "best_us", "methods", "attempted", "cost")
-SECONDS_AN_EXAMPLE = 900
+ORDER = ("row_sum", "layer_norm", "matmul", "bias_gelu", "transpose", "row_softmax")
+LEAST_SECONDS = 45.0
+"""No run is started with less: the start alone takes a third of it."""
+SECONDS_A_TIMING = 8.0
+STOP_SECONDS = 20.0
+"""What a run that is told to stop may take for it."""
+PARALLEL = 2
+"""Runs at a time: one evaluates on the GPU, which an evaluation has for itself, while the other decides and writes."""
 RUNNING: list[subprocess.Popen[str]] = []
 
 
-def optimise(name: str, folder: Path, rounds: int, gpu: int) -> tuple[dict[str, Any], float]:
-    """(what `optimize --json` said, seconds it took). Raises RuntimeError where the command failed."""
+def ordered(names: Sequence[str], record: Row) -> list[str]:
+    """Examples without a run first, then those whose run was cut off, then the others."""
+    return sorted(names, key=lambda name: (unfinished(record["examples"].get(name)) is False, name in record["examples"],
+                                           ORDER.index(name)))
+
+
+def optimise(name: str, folder: Path, rounds: int, until: float) -> float:
+    """Plays or goes on with a run until `time.monotonic()` is `until`; its seconds. Raises RuntimeError where it failed."""
     began = time.monotonic()
-    call = [sys.executable, "-m", "kernelskill", "optimize", f"examples/{name}", "--device", "cuda", "--rounds", str(rounds),
-            "--out", str(folder), "--json"]
-    variables = {**os.environ, "CUDA_VISIBLE_DEVICES": str(gpu)}
-    process = subprocess.Popen(call, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
+    if (folder / "run.json").exists():
+        what = ["--resume", str(folder)]
+    else:
+        what = [f"examples/{name}", "--device", "cuda", "--rounds", str(rounds), "--out", str(folder)]
+    call = [sys.executable, "-m", "kernelskill", "optimize", *what, "--json"]
+    process = subprocess.Popen(call, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     RUNNING.append(process)
     try:
-        out, err = process.communicate(timeout=SECONDS_AN_EXAMPLE)
+        out, err = process.communicate(timeout=max(until - time.monotonic(), 1.0))
+    except subprocess.TimeoutExpired:
+        return time.monotonic() - began
     finally:
         stop(process)
     if process.returncode:
-        raise RuntimeError(f"{name}: exit code {process.returncode}\n{err[-4000:]}{out[-2000:]}")
-    report: dict[str, Any] = json.loads(out)
-    return report, time.monotonic() - began
+        raise RuntimeError(f"exit code {process.returncode}: {err[-2000:]}{out[-1000:]}")
+    return time.monotonic() - began
 
 
 def stop(process: subprocess.Popen[str]) -> None:
     """Interrupts a run that has not ended, which ends its evaluation too."""
-    if process.poll() is None:
-        process.send_signal(signal.SIGINT)
+    if process.poll() is not None:
+        return
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
         process.wait()
 
 
@@ -71,98 +87,93 @@ def terminated(*_: object) -> None:
     sys.exit(128 + signal.SIGTERM)
 
 
-def row_of(run: Run, report: dict[str, Any], seconds: float, simulated: dict[str, Any]) -> dict[str, Any]:
-    """What the record keeps of one run."""
-    evaluations = [run.graph.evaluation(run.graph.start), *(a.evaluation for a in run.graph.attempts if a.evaluation)]
-    best, first, last = run.graph.evaluation(run.graph.best), run.decisions[0][2], run.decisions[-1][2]
-    return {
-        "status": report["status"], "finished": bool(run.stop_reason), "stop_reason": report["stop_reason"],
-        "rounds": report["rounds"],
-        "methods": report["methods"], "attempted": report["attempted"],
-        "attempts": [{"method": a.method.method, "outcome": a.outcome, "gain": a.gain, "message": a.message[:300],
-                      "time_us": a.evaluation.time.time_us if a.evaluation and a.evaluation.time else None}
-                     for a in run.graph.attempts],
-        "start_us": interval(evaluations[0].time), "best_us": interval(best.time), "speedup": report["speedup"],
-        "known": {name: last.facts[name].value for name in SHOWN if name in last.facts},
-        "provenance_first": sources(first.facts.values()), "provenance_last": sources(last.facts.values()),
-        "unavailable": unavailable(evaluations), "cost": cost(evaluations, seconds),
-        "decisions": [why(decision, "line") for _, _, decision in run.decisions],
-        "simulator": simulator(run, [d for _, _, d in run.decisions], report["attempted"], simulated),
-    }
+class Result:
+    """The record as it grows; written after every example."""
+
+    def __init__(self, folder: Path, command: str) -> None:
+        self.folder, self.made = folder, provenance(command)
+        self.record = {name: dict(rows) for name, rows in recorded().items() if name in ("examples", "simulated")}
+        self.simulated_provenance = recorded().get("simulated_provenance")
+        self._lock = Lock()
+
+    def add(self, name: str, row: Row) -> None:
+        """One run."""
+        with self._lock:
+            self.record["examples"][name] = merged(self.record["examples"].get(name), {**row, "provenance": self._from()})
+            self._write()
+
+    def add_simulated(self, name: str, row: Row) -> None:
+        """The simulator's solution, timed."""
+        with self._lock:
+            self.record["simulated"][name] = {**self.record["simulated"].get(name, {}), "best": {**row, **self._from()}}
+            self._write()
+
+    def _from(self) -> Row:
+        return {name: self.made[name] for name in ("date", "commit", "device", "driver")}
+
+    def _write(self) -> None:
+        write(PART, self.made, {**self.record, "simulated_provenance": self.simulated_provenance}, self.folder)
 
 
-def interval(time: TimeEstimate | None) -> list[float | None] | None:
-    """[median, low, high] in us."""
-    return None if time is None else [time.time_us, time.low_us, time.high_us]
-
-
-def sources(facts: Iterable[Fact]) -> dict[str, int]:
-    """Facts by provenance, what is not of this solution (history, writer, experience) left out."""
-    counted = Counter(fact.provenance for fact in facts)
-    return {name: count for name, count in counted.most_common() if name not in ("history", "writer", "experience")}
-
-
-def unavailable(evaluations: Sequence[Evaluation]) -> list[str]:
-    """Every reason for which a tool gave nothing though it was wanted, with how often."""
-    counted = Counter(f"{tool}: {reason}" for e in evaluations for tool, reason in e.unavailable.items()
-                      if not reason.startswith("not used"))
-    return [f"{reason} ({count} evaluations)" for reason, count in counted.most_common()]
-
-
-def cost(evaluations: Sequence[Evaluation], seconds: float) -> dict[str, Any]:
-    """Evaluations an hour, and where their seconds went."""
-    stages: Counter[str] = Counter()
-    for evaluation in evaluations:
-        stages.update(evaluation.stage_seconds)
-    return {"evaluations": len(evaluations), "wall_s": round(seconds, 1),
-            "evaluations_per_hour": round(3600 * len(evaluations) / seconds, 1),
-            "stage_s": {name: round(value, 2) for name, value in stages.most_common()}}
-
-
-def simulator(run: Run, decisions: Sequence[Decision], attempted: Sequence[str], simulated: dict[str, Any]) -> dict[str, Any]:
-    """The simulator's run of the same example; where the two part, what was chosen and why not the other's method."""
-    theirs = simulated["attempted"]
-    shorter = min(len(attempted), len(theirs))
-    same = next((i for i in range(shorter) if attempted[i] != theirs[i]), shorter)
-    found = {"attempted": theirs, "methods": simulated["methods"], "speedup_modelled": simulated["speedup"],
-             "best_modelled_us": simulated["best_time_us"], "same_rounds": same}
-    if same < len(decisions) and (same < len(theirs) or same < len(attempted)):
-        found["here"] = why(decisions[same], "line")
-        if same < len(theirs):
-            found["why_not_theirs"] = why_not(decisions[same], theirs[same], rules_of(run))[:1500]
-    return found
+def timed(name: str, device: DeviceSpec) -> Row:
+    """The simulator's best solution, judged and timed once on the card."""
+    path = RESULTS / "solutions" / name / "best.py"
+    found = pool.evaluate(Request(task=load_task(ROOT / "examples" / name).spec, solution=str(path), mode="cuda", device=device,
+                                  timeout_s=120, timed_only=True))
+    median, low, high = interval(found.time) or (None, None, None)
+    return {"solution": solution_digest(path.read_text(encoding="utf-8")), "status": [found.status.value],
+            "message": found.message[:300], "time_us": median, "low_us": low, "high_us": high, "spread": "95 % interval"}
 
 
 def main(argv: list[str]) -> int:
-    """Exit code 0, 1 where an example failed; the record is written after every example, for a run that is killed."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.h200 examples", description=__doc__)
-    parser.add_argument("names", nargs="*", default=list(EXAMPLES))
-    parser.add_argument("--folder", type=Path, help="keep the runs here")
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--gpus", type=int, default=1, help="GPUs of this host to use, one example each at a time")
-    parser.add_argument("--results", type=Path, help="write the record into this folder")
-    options = parser.parse_args(argv)
+    """Exit code 0; 1 where an example failed."""
+    options = arguments(argv)
     signal.signal(signal.SIGTERM, terminated)
-    record = provenance(" ".join(["python -m benchmarks.h200 examples", *argv]))
+    device = detect_device()
+    if device is None:
+        raise SystemExit("no NVIDIA GPU here: this measurement needs one")
+    until = time.monotonic() + options.budget
+    result = Result(options.out, " ".join(["python -m benchmarks.h200 examples", *argv]))
     simulated = json.loads((RESULTS / "examples_sim.json").read_text(encoding="utf-8"))["examples"]
-    free: SimpleQueue[int] = SimpleQueue()
-    for gpu in range(options.gpus):
-        free.put(gpu)
+    failed = []
 
-    def one(name: str) -> tuple[str, dict[str, Any] | str]:
-        folder, gpu = (options.folder or Path(temporary)) / name, free.get()
-        try:
-            report, seconds = optimise(name, folder, options.rounds, gpu)
-            return name, row_of(Run.open(folder), report, seconds, simulated[name])
-        except (RuntimeError, subprocess.TimeoutExpired) as error:
-            return name, str(error)
-        finally:
-            free.put(gpu)
+    def one(name: str, home: Path) -> str:
+        if until - time.monotonic() < LEAST_SECONDS:
+            return "left out: the budget is spent"
+        seconds = optimise(name, home / name, options.rounds, until)
+        row = row_of(Run.open(home / name), seconds, simulated[name])
+        if row is None:
+            return "cut off before its first decision"
+        result.add(name, row)
+        return said(row)
 
-    rows: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(options.gpus) as threads:
-        for name, row in threads.map(one, options.names):
-            rows[name] = row
-            print(name, row if isinstance(row, str) else {key: row[key] for key in PRINTED}, flush=True)
-            write(PART, record, {"examples": rows}, **({"folder": options.results} if options.results else {}))
-    return int(any(isinstance(row, str) for row in rows.values()))
+    with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(PARALLEL) as threads:
+        home = options.folder or Path(temporary)
+        tasks = {threads.submit(one, name, home): name for name in ordered(options.only, result.record)}
+        for task in as_completed(tasks):
+            error = task.exception()
+            failed += [tasks[task]] if error else []
+            print(f"{tasks[task]:<12} {error or task.result()}", flush=True)
+    for name in options.only:
+        if until - time.monotonic() > SECONDS_A_TIMING:
+            result.add_simulated(name, timed(name, device))
+    return int(bool(failed))
+
+
+def said(row: Row) -> str:
+    """A line for one example."""
+    end = row["stop_reason"] if row["finished"] else "cut off"
+    times = f"{row['start_us'][0]:.1f} us -> {row['best_us'][0]:.1f} us, {row['speedup']:.1f}x in {row['rounds']} rounds"
+    cost = f"{end}; {row['cost']['evaluations']} evaluations in {row['cost']['wall_s']:.0f} s"
+    return f"{times}, {cost}; {', '.join(row['methods'])}"
+
+
+def arguments(argv: list[str]) -> Any:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.h200 examples", description=__doc__)
+    parser.add_argument("--only", nargs="*", default=list(ORDER), choices=ORDER, metavar="NAME")
+    parser.add_argument("--budget", type=float, default=3600.0, metavar="SECONDS", help="stop after so many")
+    parser.add_argument("--folder", type=Path, metavar="RUNS", help="keep the runs here, and go on with those that are there")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--out", type=Path, default=RECORD.parent, metavar="FOLDER", help="write the record here")
+    return parser.parse_args(argv)

@@ -1,10 +1,16 @@
-"""Where a committed number comes from: device, driver, versions, the card's state before and after, date, command, commit."""
+"""Where a committed number comes from: device, driver, versions, the card's state before and after, date, command, commit.
+
+A copy of the files without their git history names its commit through the environment: KERNELSKILL_COMMIT, what `git rev-parse
+HEAD` says where the copy is made, of a checkout without changes.
+"""
 
 from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 import platform
+import re
 import subprocess
 from datetime import datetime, timezone
 from pathlib import Path
@@ -14,6 +20,8 @@ from evaluator.gpu_state import gpu_state
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "h200"
+COMMIT_VARIABLE = "KERNELSKILL_COMMIT"
+COMMIT, SHOWN_DIGITS = re.compile(r"[0-9a-f]{7,40}"), 12
 PACKAGES = (
     "kernelskill", "torch", "triton", "cupy-cuda12x", "cupy-cuda13x", "numpy", "scipy", "nvidia-cuda-nvrtc", "nvidia-ml-py",
 )
@@ -62,9 +70,17 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str:
-    """The checkout's commit, `-changed` appended where files differ from it; "" where there is no git."""
+    """The checkout's commit, `-changed` appended where files differ from it; "" where there is no git.
+
+    What KERNELSKILL_COMMIT names wins. Raises ValueError where it names no commit.
+    """
+    told = os.environ.get(COMMIT_VARIABLE, "")
+    if told:
+        if not COMMIT.fullmatch(told):
+            raise ValueError(f"{COMMIT_VARIABLE}={told!r} is no commit: give what git rev-parse HEAD prints")
+        return told[:SHOWN_DIGITS]
     try:
-        head = _git("rev-parse", "--short=12", "HEAD")
+        head = _git("rev-parse", f"--short={SHOWN_DIGITS}", "HEAD")
         return head + ("-changed" if _git("status", "--porcelain", "--untracked-files=no") else "")
     except (OSError, subprocess.CalledProcessError):
         return ""

@@ -1,8 +1,8 @@
 """Takes solutions that a GPU measured into the held-out set: `results/h200/generated.json` and one file a solution beside it.
 
 `python -m benchmarks.model.collect RUN_FOLDER...` reads folders that `kernelskill optimize --device cuda --out RUN_FOLDER`
-made; `--examples` reads the record of `python -m benchmarks.gpu_examples measure` and `--sizes` the plus-one kernel's times at
-several sizes from `python -m benchmarks.h200 timing`. What is there already is replaced by its newer measurement.
+made; `--examples` reads the simulator's solutions in the record of `python -m benchmarks.h200 examples`, `--sizes` the plus-one
+kernel's times at several sizes from `python -m benchmarks.h200 timing`. What is there already is replaced by what is newer.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.examples import ROOT
-from benchmarks.gpu_examples import RECORD, solution
 from benchmarks.h200 import timing
+from benchmarks.h200.example_record import RECORD, solution
 from benchmarks.h200.provenance import RESULTS
 from benchmarks.model.generated import FILE, FOLDER, PLUS_ONE, Row, key_of
 from benchmarks.model.measured import METRICS
@@ -63,8 +63,8 @@ def counters(profiles: tuple[KernelProfile, ...]) -> dict[str, float]:
 
 def example_rows(record: Mapping[str, Any]) -> Iterator[tuple[Row, str]]:
     """Start and best of every example."""
-    for name, example in record["examples"].items():
-        for label, row in example["measured"].items():
+    for name, example in record["simulated"].items():
+        for label, row in example.items():
             text = solution(name, label).read_text()
             if solution_digest(text) != row["solution"]:
                 raise SystemExit(f"{solution(name, label)} is not the solution that was measured ({row['solution']})")
@@ -83,11 +83,8 @@ def size_rows(record: Mapping[str, Any]) -> Iterator[tuple[Row, str]]:
 
 
 def _provenance(record: Mapping[str, Any]) -> dict[str, Any]:
-    found = record.get("provenance")
-    if isinstance(found, dict):
-        return {name: found[name] for name in ("command", "date", "commit", *STATE) if name in found}
-    return {"command": record["command"], "timing": record["timing"], **record["environment"],
-            "device": record["device"]["name"]}
+    found = record["provenance"]
+    return {name: found[name] for name in ("command", "date", "commit", *STATE) if name in found}
 
 
 def _run_provenance(folder: Path) -> dict[str, Any]:
@@ -107,7 +104,7 @@ def main() -> None:
     found: list[tuple[Row, str]] = []
     if given.examples:
         record = json.loads(RECORD.read_text())
-        kept["sources"]["gpu_examples"], found = _provenance(record), [*found, *example_rows(record)]
+        kept["sources"]["gpu_examples"], found = record["simulated_provenance"], [*found, *example_rows(record)]
     if given.sizes:
         record = json.loads((RESULTS / "timing.json").read_text())
         kept["sources"]["timing"], found = _provenance(record), [*found, *size_rows(record)]
