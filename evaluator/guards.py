@@ -17,7 +17,7 @@ OTHER_LANGUAGE = "makes kernels by other means: a solution's kernels are CUDA C,
 GOES_ROUND = "goes round the evaluator's view of torch"
 GENERATES = "generates kernels that are not the solution's own"
 READS_RESULTS = "reads data from files: inputs and weights come as arguments"
-LIBRARY_SETTING = "changes how a library computes: precision and mode are the task's to choose"
+LIBRARY_SETTING = "changes how a library computes: precision and mode are the task's to choose, and the evaluator has set them"
 FORBIDDEN_IMPORTS = {
     "subprocess": "starts other programs", "multiprocessing": "starts other processes", "socket": "opens network connections",
     "threading": "runs code that the clock does not see", "concurrent": "runs code that the clock does not see",
@@ -165,13 +165,17 @@ def _attributes(node: ast.Attribute, names: dict[str, str]) -> Iterator[tuple[in
 
 
 def _patches(node: ast.Assign | ast.AugAssign | ast.Delete, names: dict[str, str]) -> Iterator[tuple[int, str]]:
-    """`torch.cuda.synchronize = ...` and the like; settings below `torch.backends` are a task's policy, not the solution's."""
+    """`torch.cuda.synchronize = ...` and the like; settings below `torch.backends` follow the task (see
+    solutions.load_solution)."""
     targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets
     for target in targets:
         if isinstance(target, ast.Attribute) and target.attr == "__class__":
             yield node.lineno, "assignment to __class__ turns an object into another"
         elif isinstance(target, ast.Attribute) and _patch_target(target.value, names):
-            yield node.lineno, f"assignment to {_dotted(target, names)} changes a library that the evaluator uses"
+            name = _dotted(target, names)
+            setting = name.startswith("torch.backends.")
+            does = LIBRARY_SETTING if setting else "changes a library that the evaluator uses"
+            yield node.lineno, f"assignment to {name} {does}"
 
 
 def _patch_target(node: ast.expr, names: dict[str, str]) -> bool:

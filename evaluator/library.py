@@ -48,6 +48,11 @@ KERNELS = tuple((operator, re.compile(pattern, re.IGNORECASE)) for operator, pat
 REFLECTED = re.compile(r"__[ri]?(matmul|add|sub|mul|truediv|floordiv|div|mod|pow|and|or|xor|lshift|rshift)__")
 
 
+def in_full(entry: str) -> str:
+    """An allowed entry for a reader who does not know the categories: `conv (conv1d, conv2d, ...)`."""
+    return f"{entry} ({', '.join(CATEGORIES[entry].split())})" if entry in CATEGORIES else entry
+
+
 def plain(operator: str) -> str:
     """`torch.conv2d`, `aten::conv2d`, `conv2d.default`, `conv2d_`, `__imatmul__` -> the operator's plain name."""
     name = operator.rsplit("::", 1)[-1].removeprefix("torch.").removeprefix("cupy.").split(".")[0]

@@ -53,6 +53,10 @@ class Tolerance(Frozen):
     atol: float = Field(1e-5, ge=0)
 
 
+Shapes = Literal["general", "exact"]
+"""Which sizes a solution must be right at: `general` others than the task's own, too; `exact` the task's own alone."""
+
+
 class TaskSpec(Frozen):
     """A task as the worker needs it: files to load and plain numbers, no code objects."""
 
@@ -66,12 +70,13 @@ class TaskSpec(Frozen):
     check_sizes: tuple[dict[str, int], ...]
     """Problems small enough to verify in the simulator; same keys as `sizes`."""
     last_sizes: tuple[dict[str, int], ...] = ()
-    """kernelbench: tried in turn, until one runs, where the reference refuses all of `check_sizes`."""
+    """kernelbench: more sizes, for where the reference refuses too many of `check_sizes`, which are then mere proposals."""
+    shapes: Shapes = "general"
     tolerance: Tolerance = Tolerance()
     allow_library: tuple[str, ...] = ()
     """Operators of torch and CuPy that a solution may keep: names (`conv2d`), categories (`conv`), `all` (see library.py)."""
     allow_tf32: bool = False
-    """kernelbench, on a GPU: torch's matrix products and convolutions may round their inputs to TF32 in the solution's process."""
+    """kernelbench, on a GPU: torch's matrix products and convolutions round their inputs to TF32 in the solution's process."""
     seed: int = 2026
 
 
@@ -367,6 +372,8 @@ class Evaluation(Frozen):
     """`task_bytes`, `task_output_elements`, ... as counted from the full-size inputs and outputs."""
     checks: dict[str, int] = Field(default_factory=dict)
     """What was verified: cases run, sizes, distributions, elements compared."""
+    verified_sizes: tuple[dict[str, int], ...] = ()
+    """What it was judged at, as far as it came there: of proposals those that the reference accepts."""
     stage_seconds: dict[str, float] = Field(default_factory=dict)
     """Where the evaluation's time went, part by part; `other`: starting processes, and what lies between the parts."""
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from evaluator.library import unknown_entry
-from evaluator.types import Evaluation, Frozen, TaskSpec
+from evaluator.types import Evaluation, Frozen, Shapes, TaskSpec
 from kernelskill.errors import TaskError
 
 LOWER_CLASSES = ("tf32", "bf16", "fp16")
@@ -123,7 +123,12 @@ class Task:
         added = frozenset(classes)
         for wrong in sorted(added - set(LOWER_CLASSES)):
             raise TaskError(f"--allow: no precision class is called {wrong!r} (there are: {', '.join(LOWER_CLASSES)})")
-        return replace(self, allow=self.allow | added)
+        spec = self.spec.model_copy(update={"allow_tf32": self.spec.allow_tf32 or "tf32" in added})
+        return replace(self, spec=spec, allow=self.allow | added)
+
+    def judged_on(self, shapes: Shapes) -> Task:
+        """The same task, its solutions judged on other sizes too (`general`) or on its own alone (`exact`)."""
+        return replace(self, spec=self.spec.model_copy(update={"shapes": shapes}))
 
     def allowing(self, operators: Iterable[str]) -> Task:
         """The same task with more operators that may stay library code. Raises TaskError for what names none."""

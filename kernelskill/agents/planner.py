@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from evaluator.library import in_full
 from evaluator.types import DeviceSpec, Evaluation, Mode
 from kernelskill.methods import PARTS, MethodCard
 from kernelskill.model import Decision, Fact, MethodApplication, Task
@@ -69,7 +70,7 @@ class Planner:
         return TaskBrief(
             name=spec.name, kind=spec.kind, entry=entry_of(self.task, reference), reference=reference, sizes=spec.sizes,
             check_sizes=spec.check_sizes, tolerance=spec.tolerance, imports=IMPORTS[spec.kind],
-            library_calls=spec.allow_library, precision=tuple(sorted(self.task.allow)),
+            library_calls=tuple(map(in_full, spec.allow_library)), precision=tuple(sorted(self.task.allow)),
             device=f"{self.device.name} ({self.device.arch})", simulated=self.mode == "sim")
 
 

@@ -47,7 +47,7 @@ class TaskBrief(Frozen):
     imports: tuple[str, ...]
     """Modules that a solution may import."""
     library_calls: tuple[str, ...] = ()
-    """Operators of torch or cupy that compute and may stay: names, categories, or `all`."""
+    """Operators of torch or cupy that compute and may stay: names, categories with their operators, or `all`."""
     precision: tuple[str, ...] = ()
     """What is permitted beyond fp32, e.g. `tf32`."""
     device: str = ""

@@ -66,7 +66,7 @@ def serve_on_cpu(request: Request, channel: Channel) -> None:
             return
         try:
             if message["op"] == "load":
-                solution = load_solution(request.solution, "kernelbench")
+                solution = load_solution(request.solution, request.task)
                 reply: dict[str, Any] = {}
             elif message["op"] == "construct":
                 reply = {"notes": solution.construct(**message["data"])}

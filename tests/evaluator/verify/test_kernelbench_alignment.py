@@ -197,3 +197,22 @@ def test_a_model_that_is_no_module_is_refused(bench):
     module.ModelNew = type("ModelNew", (), {})
     with pytest.raises(WrongForm, match=r"no torch\.nn\.Module"):
         KernelBenchSolution(module).construct([], {})
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_torchs_tf32_switches_follow_the_task_not_torchs_defaults(tmp_path, allowed):
+    import torch
+
+    from evaluator.solutions import load_solution
+    from evaluator.types import TaskSpec
+
+    path = tmp_path / "solution.py"
+    path.write_text(HEAD + COPY)
+    task = TaskSpec(name="t", kind="kernelbench", path=str(path), sizes={}, check_sizes=(), allow_tf32=allowed)
+    before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    try:
+        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = not allowed, not allowed
+        load_solution(str(path), task)
+        assert (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32) == (allowed, allowed)
+    finally:
+        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before

@@ -100,6 +100,25 @@ def test_a_first_solution_is_asked_for_with_the_library_policy():
     assert "current solution" not in render(generator).user
 
 
+def test_what_may_stay_is_spelt_out_and_the_switches_are_the_evaluators():
+    keeps = TASK.model_copy(
+        update={"kind": "kernelbench", "library_calls": ("conv (conv1d, conv2d)",), "reference": "BatchNorm2d"})
+    text = render(with_(task=keeps)).user
+    assert "conv (conv1d, conv2d)" in text and "touch nothing under `torch.backends`" in text and "num_batches_tracked" in text
+    assert "num_batches_tracked" not in render(REQUEST).user
+
+
+def test_a_repair_of_a_first_solution_names_no_method():
+    failure = Failure(kind="shape", summary="(3,) instead of (4,)")
+    repair = with_(role="repairer", method=None, card=None, plan=None, failure=failure)
+    assert "# Repair: first solution of" in render(repair).user and "None" not in render(repair).user
+
+
+def test_a_writer_is_told_to_leave_out_the_plan_of_the_builtin_one():
+    assert "Leave out the comment" in render(with_(source="# kernelskill-plan: {}\nimport cupy")).user
+    assert "Leave out the comment" not in render(REQUEST).user
+
+
 def test_only_a_free_choice_lists_methods():
     chooses = with_(method=None, card=None, plan=None, catalogue=("vectorized_access: wide", "split_k: parts"))
     assert "split_k: parts" in render(chooses).user and "# method: its_id" in render(chooses).user
