@@ -78,7 +78,8 @@ def profile(
         failure = ended.failure
         if failure.status is Status.RUNTIME_ERROR and not any(said in failure.message for said in OUT_OF_MEMORY):
             raise
-        raise NoTime(f"{failure.status.value}: {failure.message}") from ended
+        reason = "does not fit into memory" if failure.status is Status.RUNTIME_ERROR else failure.status.value
+        raise NoTime(f"{reason} at {_sizes(oracle)}: {failure.message}") from ended
     launches = [LaunchRecord.model_validate(launch) for launch in reply["launches"]]
     unwritten = unwritten_outputs(launches, reply["stored_bytes"], int(reply["kernels_write_bytes"]), oracle.spec.sizes)
     if unwritten is not None:

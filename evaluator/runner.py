@@ -9,6 +9,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -27,8 +28,6 @@ from evaluator.types import Mode, Request, Status
 OUTPUT_TAIL_BYTES = 4000
 MEMORY_BYTES = 12 << 30
 """Memory that a solution may add on the host: 8 GiB of inputs and outputs, and working room."""
-ADDRESSES_A_TILED_BYTE = 2
-"""Address space for each byte of a tiled input (`tiles.py`): the input, and as much for outputs that samples hardly touch."""
 THREADS = 1024
 """Threads and processes that the user's limit leaves beyond those that run already. Root is not bound by it."""
 DRAINED_CHUNKS = 64
@@ -89,7 +88,7 @@ class Runner:
     def profile(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """One simulated call at the full sizes. Raises Ended."""
         data, shapes = tiles.fold(inputs)
-        self._allow_addresses(ADDRESSES_A_TILED_BYTE * tiles.tiled_bytes(inputs))
+        self._allow_addresses(tiles.tiled_bytes(inputs))
         return self._ask({"op": "profile", "data": data, "tiled": shapes}, "at the full sizes")
 
     def _allow_addresses(self, more: int) -> None:
@@ -113,8 +112,13 @@ class Runner:
         """Another `time.monotonic()` after which an answer is late."""
         self.deadline = self._channel.deadline = deadline
 
+    def kill(self) -> None:
+        """Has the process end, whatever it is doing, without waiting: what it holds on a GPU takes a while to be freed."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
     def close(self) -> None:
-        """Ends the process, whatever it is doing."""
+        """Ends the process and waits until it has."""
         self._channel.close()
         try:
             os.kill(self.pid, signal.SIGKILL)
@@ -227,6 +231,8 @@ def limit(mode: Mode, seconds: float, may_grow: bool = False) -> None:
     total, data = _own_memory()
     # CUDA reserves far more address space than it uses; what is private and writable is what counts there.
     limits.append((resource.RLIMIT_AS, total + room) if mode == "sim" else (resource.RLIMIT_DATA, data + room))
+    if may_grow:  # by memory that is mapped many times over; what is private and writable must not
+        limits.append((resource.RLIMIT_DATA, data + room))
     for kind, value in limits:
         _, hard = resource.getrlimit(kind)
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
