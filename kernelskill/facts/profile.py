@@ -86,7 +86,8 @@ def _add_measured(table: FactTable, evaluation: Evaluation, target: LaunchRecord
 
 
 def _add_store_share(table: FactTable, provenance: Provenance) -> None:
-    loads, stores = (_product(table, f"global_{kind}_requests", f"global_{kind}_sectors_per_request") for kind in ("load", "store"))
+    loads, stores = (_product(table, f"global_{kind}_requests", f"global_{kind}_sectors_per_request")
+                     for kind in ("load", "store"))
     if loads is not None and stores is not None and loads + stores > 0:
         table.add("global_store_sector_share_pct", 100.0 * stores / (loads + stores), provenance)
 
