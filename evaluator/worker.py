@@ -29,6 +29,7 @@ from evaluator.precision import formats_in
 from evaluator.profile_sim import NoTime, profile
 from evaluator.runner import Ended, Runner
 from evaluator.seccomp import hide_memory
+from evaluator.soon import soon
 from evaluator.types import Evaluation, Finding, Request, Status, Tool
 from evaluator.verify import Record, foreign_findings, verify
 
@@ -51,6 +52,7 @@ class _Evaluation:
         self.request = request
         self.environment = environment(request, sandbox)
         self.record = Record()
+        self.processes: Processes | None = None
         self.seconds: dict[str, float] = {}
         self.unavailable: dict[Tool, str] = {}
         self.session: Session | None = None
@@ -86,12 +88,13 @@ class _Evaluation:
         if rejected:
             return self._failed(rejection(rejected))
         preload(request)
-        processes = Processes.start(request, self.deadline)
+        processes = self.processes = Processes.start(request, self.deadline)
         try:
             verifier = processes.solution
-            oracle = load_oracle(request.task)
             with self._stage("import"):
-                verifier.load()
+                loading = soon(verifier.load)
+                oracle = load_oracle(request.task)
+                loading.result()
             self.secret = secrets.randbits(32) if request.seed is None else request.seed
             if request.mode == "cuda" and "profile" in request.stages:
                 self.coming = session_soon(request, processes, self.secret, self.deadline)
@@ -197,6 +200,8 @@ class _Evaluation:
         return self._answer(failure.status, failure.message, compile_log=failure.log)
 
     def _answer(self, status: Status, message: str, **fields: Any) -> Evaluation:
+        for runner in self.processes or ():
+            runner.kill()  # they end while the answer is put together
         log = fields.pop("compile_log", "") or self.record.compile_log
         findings = self.record.findings
         if status is Status.PASSED:
