@@ -10,7 +10,7 @@ from evaluator.failures import Failure, rejection, summary
 from evaluator.inputs import TASK, Case
 from evaluator.oracle import Oracle, Problem
 from evaluator.runner import Ended, Runner
-from evaluator.simulator.time_model import limiter
+from evaluator.simulator.time_facts import limiter
 from evaluator.tiles import LIMIT_BYTES, available, tiled_bytes
 from evaluator.trees import total_bytes
 from evaluator.types import DeviceSpec, Finding, LaunchRecord, Status, TaskSpec, TimeEstimate

@@ -20,7 +20,7 @@ from evaluator.simulator.occupancy import occupancy
 from evaluator.types import KernelProfile, KernelResources, RuleResult
 from kernelskill.facts.collect import add_device_facts
 from kernelskill.facts.nsight import add_nsight_facts
-from kernelskill.facts.profile import count_provenance, time_limiter
+from kernelskill.facts.profile import count_provenance
 from kernelskill.facts.resources import add_resource_facts
 from kernelskill.facts.static import add_kernel_features
 from kernelskill.facts.table import FactTable
@@ -68,7 +68,7 @@ def simulated() -> Iterator[FactSet]:
                 table.add(name, value, count_provenance(name))
         for name, word in made.text_facts.items():
             table.add(name, word, count_provenance(name))
-        table.add("time_limiter", time_limiter(made.terms_us), "modelled")
+        table.add("time_limiter", made.limiter, "modelled")
         _add_times(table, variant, made.time_us, "modelled")
         if made.counts.get("dram_bytes"):
             table.add("dram_traffic_ratio", made.counts["dram_bytes"] / _moved(variant), "modelled")

@@ -12,6 +12,22 @@ if TYPE_CHECKING:
     from evaluator.simulator.time_model import Sample
 
 
+WHOLE_DEVICE = ("sm", "l2", "dram", "atomics", "launch")
+"""Terms that bound a launch side by side; all others are parts of `sm`."""
+
+
+def limiter(terms: Mapping[str, float]) -> str | None:
+    """The dominating term; where that is the multiprocessor as a whole, the largest of its parts. None without any term.
+
+    Two steps, because a part (a pipe's busy time, waiting, the imbalance) lies within `sm` and overlaps its other parts:
+    compared with l2 or dram at once, a multiprocessor that is busy with several things would lose to a smaller single term.
+    """
+    whole = {name: time for name, time in terms.items() if name in WHOLE_DEVICE}
+    parts = {name: time for name, time in terms.items() if name not in WHOLE_DEVICE}
+    largest = max(whole, key=lambda name: whole[name], default=None)
+    return max(parts, key=lambda name: parts[name]) if largest == "sm" and parts else largest
+
+
 def facts(sample: Sample, rates: Rates, terms: Mapping[str, float], time_us: float, dram_bytes: float,
           resources: KernelResources) -> dict[str, float]:
     """Fact name (kernelskill/vocabulary.py) -> value. What has no meaning for the launch (a share of nothing) is left out."""

@@ -15,7 +15,7 @@ are less certain and absolute times more so. How well the model agrees with an H
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,7 +25,7 @@ from evaluator.simulator.costs import describe
 from evaluator.simulator.interpreter import Buffer, Module, PreparedLaunch, prepare
 from evaluator.simulator.occupancy import RESERVED_SHARED, Occupancy, occupancy
 from evaluator.simulator.sharing import GRANULE_BYTES, READ, UPDATE, USES, WRITE, Sharing
-from evaluator.simulator.time_facts import facts
+from evaluator.simulator.time_facts import facts, limiter
 from evaluator.simulator.timed_pass import TimedPass, run_sharing, run_timed
 from evaluator.types import DeviceSpec, KernelResources
 
@@ -47,8 +47,8 @@ class Estimate:
     terms_us: dict[str, float]
     """sm (one multiprocessor's blocks), of which issue, fma, alu, xu, tensor, l1, shared (busy time of each pipe), latency (no
     pipe is the limit: waiting) and tail (blocks do not divide evenly); l2, dram, atomics (all multiprocessors); launch."""
-    limiter: str
-    """The dominating term."""
+    limiter: str | None
+    """The dominating term (`time_facts.limiter`)."""
     counts: dict[str, float]
     """Vocabulary facts of the launch, scaled to the whole grid."""
     text_facts: dict[str, str] = field(default_factory=dict)
@@ -142,14 +142,6 @@ def combine(sample: Sample, resources: KernelResources, rates: Rates, *, cold: b
 def p_norm(p: float, *values: float) -> float:
     """p = 1: one after the other; p large: all at the same time."""
     return float(sum(value**p for value in values) ** (1 / p))
-
-
-def limiter(terms: Mapping[str, float]) -> str:
-    """The dominating term. Where that is the multiprocessor: its busiest pipe, or `latency` or `tail` if that costs more."""
-    outer = max(("sm", "l2", "dram", "atomics", "launch"), key=lambda name: terms[name])
-    if outer != "sm":
-        return outer
-    return max(("issue", "fma", "alu", "xu", "tensor", "l1", "shared", "latency", "tail"), key=lambda name: terms[name])
 
 
 def all_blocks_cycles(sample: Sample, rates: Rates) -> float:

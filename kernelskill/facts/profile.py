@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from evaluator.simulator.occupancy import occupancy
+from evaluator.simulator.time_facts import limiter
 from evaluator.types import DeviceSpec, Evaluation, KernelResources, LaunchRecord
 from kernelskill.facts.nsight import add_nsight_facts, add_solution_counters, profile_of
 from kernelskill.facts.table import FactError, FactTable
@@ -13,7 +14,6 @@ from kernelskill.model import Provenance
 from kernelskill.vocabulary import lookup
 
 _WARP = 32
-_WHOLE_DEVICE = ("sm", "l2", "dram", "atomics", "launch")
 _NOT_FACTS = {"l2_bytes"}
 """Counts of a launch that only enter a solution's sums."""
 _REASON_CHARACTERS = 300
@@ -52,7 +52,7 @@ def _add_simulated(table: FactTable, evaluation: Evaluation, target: LaunchRecor
     _add_geometry(table, target, device, resources, "simulated")
     for name in sorted(target.counts.keys() - _NOT_FACTS):
         table.add(name, target.counts[name], count_provenance(name))
-    table.add("time_limiter", time_limiter(target.terms_us), "modelled")
+    table.add("time_limiter", limiter(target.terms_us), "modelled")
     for name, word in target.text.items():
         table.add(name, word, count_provenance(name))
     table.add("kernel_launches", len(evaluation.launches), "simulated")
@@ -152,14 +152,6 @@ def _add_times(table: FactTable, evaluation: Evaluation, target: LaunchRecord) -
     overheads = [launch.terms_us["launch"] for launch in launches if "launch" in launch.terms_us]
     if evaluation.time is not None and evaluation.time.time_us > 0 and len(overheads) == len(launches):
         table.add("launch_overhead_pct", min(100.0, 100.0 * sum(overheads) / evaluation.time.time_us), "modelled")
-
-
-def time_limiter(terms: Mapping[str, float]) -> str | None:
-    """The dominating term; where that is the multiprocessor as a whole, the largest of its parts."""
-    whole = {name: time for name, time in terms.items() if name in _WHOLE_DEVICE}
-    parts = {name: time for name, time in terms.items() if name not in _WHOLE_DEVICE}
-    largest = max(whole, key=lambda name: whole[name], default=None)
-    return max(parts, key=lambda name: parts[name]) if largest == "sm" and parts else largest
 
 
 def _add_traffic(table: FactTable, launches: Sequence[LaunchRecord]) -> None:

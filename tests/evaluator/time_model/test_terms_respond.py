@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from evaluator.simulator.time_facts import limiter
 from tests.evaluator.time_model.small_kernels import aligned
 
 N = 1 << 22
@@ -133,3 +134,11 @@ def test_a_cold_start_is_never_faster(model):
     arrays = [aligned(N), aligned(N // 16), N]
     cold, warm = (model(STRIDED, (N // 16 // 256,), (256,), arrays, cold=cold) for cold in (True, False))
     assert cold.time_us > warm.time_us
+
+
+def test_the_limiter_is_a_part_of_the_multiprocessor_only_where_that_dominates():
+    terms = {"sm": 10.0, "issue": 6.0, "alu": 7.0, "latency": 2.0, "l2": 8.0, "dram": 9.0, "launch": 2.0}
+    assert limiter(terms) == "alu"  # though l2 and dram are longer than this part
+    assert limiter({**terms, "dram": 11.0}) == "dram"
+    assert limiter({"sm": 3.0, "launch": 1.0}) == "sm"
+    assert limiter({}) is None
