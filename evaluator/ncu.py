@@ -43,6 +43,8 @@ SCALES = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6, "nsecond": 1e-3, "usecond"
 METRIC = re.compile(r"__|^memory_")
 """Column names of metrics; the others tell where and when."""
 ERROR = re.compile(r"^==ERROR== (.+)$", re.MULTILINE)
+SAID = "ncu: "
+"""Before an error in the tool's own words."""
 FORBIDDEN = "ERR_NVGPUCTRPERM"
 PERMIT = ("counters are for administrators only here: run as root, or load the driver with "
           "NVreg_RestrictProfilingToAdminUsers=0 (https://developer.nvidia.com/ERR_NVGPUCTRPERM)")
@@ -93,7 +95,7 @@ def reason(printed: str) -> str:
     if FORBIDDEN in printed:
         return f"forbidden here: {FORBIDDEN}; {PERMIT}"
     error = ERROR.search(printed)
-    return f"ncu: {error[1].strip()}" if error else ""
+    return f"{SAID}{error[1].strip()}" if error else ""
 
 
 def _read_report(target: Attached) -> tuple[KernelProfile, ...]:

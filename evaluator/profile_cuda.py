@@ -107,7 +107,7 @@ class Profilers:
 
     def __init__(self, request: Request, kernels: Sequence[str], deadline: float) -> None:
         now = time.monotonic()
-        self._request = request
+        self._request, self._kernels = request, kernels
         self._recorder = Attached((), request, min(deadline, now + RECORDER_SECONDS))
         self._ncu: Attached | None = None
         self._no_ncu = "" if kernels else "the solution compiled no kernel of its own"
@@ -157,6 +157,14 @@ class Profilers:
             return (), self._no_ncu
         try:
             return ncu.measure(self._ncu, problem), ""
+        except ToolFailed as failure:
+            if self._request.counter_set == "full" or not str(failure).startswith(ncu.SAID):
+                return (), str(failure)
+        # This version of the tool has other sections.
+        request = self._request.model_copy(update={"counter_set": "full"})
+        try:
+            with ncu.start(request, self._kernels, self._ncu.deadline) as target:
+                return ncu.measure(target, problem), ""
         except ToolFailed as failure:
             return (), str(failure)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.guard_cases import NO_GAIN, ROOT, Case, load_cases
-from benchmarks.h200.provenance import RESULTS, provenance, write
+from benchmarks.h200.provenance import RESULTS, committed, provenance, write
 from benchmarks.kernelbench_adversarial import MATMUL, TRANSLATIONS, Adversary, adversaries, checkout_folder
 from evaluator import pool
 from evaluator.types import DeviceSpec, Evaluation, Mode, Status
@@ -23,10 +23,14 @@ WORKERS = 12
 
 
 def main(argv: list[str]) -> int:
-    """`python -m benchmarks.h200 guards [--kernelbench DIR] [--out FOLDER] [--only NAME,...] [--sim]`; 1 for wrong ones."""
+    """`python -m benchmarks.h200 guards [--kernelbench DIR] [--budget SECONDS] [--out FOLDER] [--only NAME,...] [--sim]`.
+
+    Exit code 1 where a verdict is wrong. Cases that are not judged again stay as the committed record has them.
+    """
     parser = argparse.ArgumentParser(prog="python -m benchmarks.h200 guards", description=__doc__)
     parser.add_argument("--kernelbench", type=Path, default=checkout_folder(), metavar="DIR", help="a checkout of KernelBench")
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--budget", type=float, default=1e9, help="start nothing more after so many seconds")
     parser.add_argument("--only", default="", help="names of cases, comma-separated")
     parser.add_argument("--sim", action="store_true", help="in the simulator, without a GPU")
     options = parser.parse_args(argv)
@@ -36,12 +40,13 @@ def main(argv: list[str]) -> int:
         print("guards: no NVIDIA GPU here; --sim judges in the simulator", file=sys.stderr)
         return 1
     only = set(filter(None, options.only.split(",")))
-    result = Result(mode, options.out)
+    result, until = Result(mode, options.out), time.monotonic() + options.budget
     cases = [case for case in load_cases() if case.accepted(mode) and (not only or case.file in only)]
-    for case in sorted((case for case in cases if case.timed), key=lambda case: not case.honest):  # cheats are compared
-        result.add("cases", judged([case], device, mode, 1, result.rows["cases"]))
     result.add("cases", judged([case for case in cases if not case.timed], device, mode, WORKERS, result.rows["cases"]))
-    if options.kernelbench and not only:
+    for case in sorted((case for case in cases if case.timed), key=lambda case: not case.honest):  # cheats are compared
+        if time.monotonic() < until:
+            result.add("cases", judged([case], device, mode, 1, result.rows["cases"]))
+    if options.kernelbench and not only and time.monotonic() < until:
         kernelbench(options.kernelbench.resolve(), device, mode, result)
     print(f"{sum(map(len, result.rows.values()))} cases, wrong: {', '.join(result.wrong) or 'none'}")
     return 1 if result.wrong else 0
@@ -51,9 +56,12 @@ class Result:
     """What was found so far; written after every step, so that a run that is cut off leaves it."""
 
     def __init__(self, mode: Mode, folder: Path) -> None:
-        self.record = provenance("python -m benchmarks.h200 guards")
+        self.made = provenance("python -m benchmarks.h200 guards")
         self.mode, self.folder = mode, folder
-        self.rows: dict[str, list[Row]] = {"cases": [], "kernelbench": []}
+        before = committed("guards") if mode == "cuda" else {}
+        names = {case.file for case in load_cases()}
+        self.rows: dict[str, list[Row]] = {part: before.get(part, []) for part in ("cases", "kernelbench")}
+        self.rows["cases"] = [row for row in self.rows["cases"] if row["file"] in names]
 
     @property
     def wrong(self) -> list[str]:
@@ -62,11 +70,13 @@ class Result:
 
     def add(self, part: str, rows: Sequence[Row]) -> None:
         """More rows of one part."""
-        self.rows[part] += rows
+        fresh = {row["file"]: {**row, "date": self.made["date"], "commit": self.made["commit"]} for row in rows}
+        kept = [fresh.pop(row["file"], row) for row in self.rows[part]]
+        self.rows[part] = [*kept, *fresh.values()]
         for row in rows:
             verdict = f"{'WRONG' if row['wrong'] else 'ok':<6}{row['file']:<44}{row['status']:<20}{row['seconds']:5.1f} s "
             print(f"{verdict}{row['time_us'] or 0:9.1f} us  {row['wrong'][:300] or row['message'][:100]}", flush=True)
-        write("guards", self.record, {"mode": self.mode, **self.rows, "wrong": self.wrong}, self.folder)
+        write("guards", self.made, {"mode": self.mode, **self.rows, "wrong": self.wrong}, self.folder)
 
 
 def judged(cases: Sequence[Case], device: DeviceSpec, mode: Mode, workers: int, before: Sequence[Row]) -> list[Row]:

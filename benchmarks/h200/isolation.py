@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from benchmarks.h200.provenance import RESULTS, provenance, write
+from benchmarks.h200.provenance import RESULTS, committed, provenance, write
 from benchmarks.hostile import HONEST, HOSTILE, TASK, Hostile
 from evaluator import pool
 from evaluator.gpu_state import gpu_state
@@ -27,33 +28,47 @@ SETTLE_SECONDS = 15.0
 
 
 def main(argv: list[str]) -> int:
-    """`python -m benchmarks.h200 isolation [FOLDER] [--sim]`; 1 where anything went wrong."""
-    mode: Mode = "sim" if "--sim" in argv else "cuda"
-    folder = Path(next((word for word in argv if not word.startswith("-")), RESULTS))
+    """`python -m benchmarks.h200 isolation [--budget SECONDS] [--out FOLDER] [--sim]`; 1 where anything went wrong.
+
+    Solutions that are not judged again stay as the committed record has them.
+    """
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.h200 isolation", description=__doc__)
+    parser.add_argument("--budget", type=float, default=1e9, help="start nothing more after so many seconds")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--sim", action="store_true", help="in the simulator, without a GPU")
+    options = parser.parse_args(argv)
+    mode: Mode = "sim" if options.sim else "cuda"
     device = load_device("h200") if mode == "sim" else detect_device()
     if device is None:
         print("isolation: no NVIDIA GPU here; --sim runs what needs none", file=sys.stderr)
         return 1
-    record = provenance("python -m benchmarks.h200 isolation")
+    made, until = provenance("python -m benchmarks.h200 isolation"), time.monotonic() + options.budget
+    rows = {row["name"]: row for row in committed("isolation").get("cases", [])} if mode == "cuda" else {}
     with tempfile.TemporaryDirectory() as home:
         tempfile.tempdir = home  # evaluations work below it, so that what is left of them is known
-        rows = examine_all([hostile for hostile in HOSTILE if hostile.runs(mode)], Path(home), device, mode)
-    result = {"mode": mode, "sandbox": sandbox_name(), "cases": rows, "wrong": [row["name"] for row in rows if row["wrong"]]}
-    path = write("isolation", record, result, folder)
-    print(f"{len(rows)} cases, wrong: {', '.join(result['wrong']) or 'none'}; {path}")
-    return 1 if result["wrong"] else 0
+        for found in examine_all([hostile for hostile in HOSTILE if hostile.runs(mode)], Path(home), device, mode, until):
+            rows |= {row["name"]: {**row, "date": made["date"], "commit": made["commit"]} for row in found}
+            wrong = [row["name"] for row in rows.values() if row["wrong"]]
+            path = write("isolation", made, {"mode": mode, "sandbox": sandbox_name(), "cases": list(rows.values()),
+                                             "wrong": wrong}, options.out)
+    print(f"{len(rows)} cases, wrong: {', '.join(wrong) or 'none'}; {path}")
+    return 1 if wrong else 0
 
 
-def examine_all(cases: Sequence[Hostile], home: Path, device: DeviceSpec, mode: Mode) -> list[dict[str, Any]]:
-    """One after the other what can disturb its neighbours, the rest side by side."""
-    rows = [examine(hostile, home, device, mode) for hostile in cases if hostile.alone]
+def examine_all(
+    cases: Sequence[Hostile], home: Path, device: DeviceSpec, mode: Mode, until: float = float("inf"),
+) -> Iterator[list[dict[str, Any]]]:
+    """What runs side by side, then one after the other what can disturb its neighbours, until `time.monotonic()` is `until`."""
     memory, before = used_memory(), processes(home)
     with ThreadPoolExecutor(WORKERS) as threads:
         together = [threads.submit(examine, hostile, home, device, mode, False) for hostile in cases if not hostile.alone]
-        rows += [future.result() for future in together]
+        rows = [future.result() for future in together]
     left: dict[str, Any] = {"name": "after_those_side_by_side", **left_over(memory)}
     left["processes_left"] = len(processes(home) - before)
-    return [*rows, {**left, "wrong": still_there(left)}]
+    yield [*rows, {**left, "wrong": still_there(left)}]
+    for hostile in cases:
+        if hostile.alone and time.monotonic() < until:
+            yield [examine(hostile, home, device, mode)]
 
 
 def examine(hostile: Hostile, home: Path, device: DeviceSpec, mode: Mode, alone: bool = True) -> dict[str, Any]:

@@ -46,6 +46,40 @@ def finished(record: dict[str, Any]) -> dict[str, Any]:
     return {**record, "finished": _now(), "state_after": _shown(gpu_state())}
 
 
+class Record:
+    """A part's JSON as it is measured: written after every section, so that a run that is cut off leaves what it has.
+
+    Sections that are not measured again stay as the committed record has them; `sections` says of each when it was.
+    """
+
+    def __init__(self, part: str, command: str, folder: Path = RESULTS) -> None:
+        """`command` is the line that repeats the measurement; the record is written into `folder`."""
+        self.part, self.folder, self.made = part, folder, provenance(command)
+        self.kept = committed(part)
+        made = self.kept.pop("provenance", {})
+        self.sections: dict[str, Any] = self.kept.pop("sections", {name: _origin(made) for name in self.kept})
+
+    def put(self, section: str, value: Any) -> None:
+        """One section, measured now. Its date is this run's."""
+        self.kept[section] = value
+        self.sections[section] = _origin(self.made)
+        write(self.part, self.made, {"sections": self.sections, **self.kept}, self.folder)
+
+    def add(self, section: str, rows: dict[str, Any]) -> None:
+        """Rows of a section that is a mapping; other rows of it stay."""
+        self.put(section, {**self.kept.get(section, {}), **rows})
+
+
+def committed(part: str) -> dict[str, Any]:
+    """A part's committed record; {} where there is none."""
+    path = RESULTS / f"{part}.json"
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+
+def _origin(made: dict[str, Any]) -> dict[str, Any]:
+    return {name: made.get(name, "") for name in ("date", "commit", "command")}
+
+
 def write(part: str, record: dict[str, Any], result: dict[str, Any], folder: Path = RESULTS) -> Path:
     """`<folder>/<part>.json`: the provenance, completed now, and the part's own result."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,33 +1,38 @@
 """Evaluations an hour on one GPU, split into stages, and source to verdict beside a build with torch's load_inline.
 
-`python -m benchmarks.h200 throughput`. Both sides start from the same CUDA source, build it, call it once and compare with
-torch. Ours is a whole evaluation (a process, its guards, every verification case, timing); load_inline is nvcc, the host
-compiler and ninja, in an extensions folder that is empty before each build.
+`python -m benchmarks.h200 throughput [--builds N] [--budget SECONDS]`. Both sides start from the same CUDA source, build it,
+call it and compare with torch. Ours is a whole evaluation (a process, its guards, every verification case), load_inline is
+nvcc, the host compiler and ninja, in an extensions folder that is empty before each build. Builds and evaluations take turns,
+and both are recorded one by one.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from benchmarks.examples import EXAMPLES, RESULTS, ROOT
-from benchmarks.h200.provenance import provenance, write
+from benchmarks.h200.provenance import RESULTS as RECORDS
+from benchmarks.h200.provenance import Record
 from evaluator import pool
 from evaluator.types import DeviceSpec, Evaluation, Request, TaskSpec
-from kernelskill.facts.device import detect_device, load_device
+from kernelskill.facts.device import detect_device
 from kernelskill.tasks import load_task
 
 PART = "throughput"
 IMPORTS = ("numpy", "cupy", "torch", "evaluator.worker", "evaluator.timing", "scipy.stats")
 GOAL = 20.0
 """Source to verdict should be this many times faster than a load_inline build."""
+EVALUATIONS_A_BUILD = 4
+Stages = tuple[Literal["verify", "profile"], ...]
 KERNEL = """
 extern "C" __global__ void row_softmax(const float* __restrict__ x, float* __restrict__ y, int cols) {
   __shared__ float part[32];
@@ -100,54 +105,88 @@ def import_seconds(module: str, repeats: int = 3) -> float:
     return round(statistics.median(samples), 3)
 
 
-def load_inline_seconds(repeats: int) -> dict[str, Any]:
-    """Seconds of importing torch, building, and calling once with a check, for an empty extensions folder each time."""
-    builds: list[list[float]] = []
-    for _ in range(repeats):
-        with tempfile.TemporaryDirectory() as folder:
-            source, script = Path(folder) / "kernel.cu", Path(folder) / "build.py"
-            source.write_text(KERNEL, encoding="utf-8")
-            script.write_text(LOAD_INLINE, encoding="utf-8")
-            variables = {"TORCH_EXTENSIONS_DIR": folder, "TORCH_CUDA_ARCH_LIST": "9.0"}
-            call = ["env", *(f"{name}={value}" for name, value in variables.items()), sys.executable, str(script), str(source)]
-            done = subprocess.run(call, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            return {"error": (done.stderr or done.stdout)[-1500:]}
-        builds.append([float(word) for word in done.stdout.split()[-3:]])
-        print("load_inline: import, build, call", builds[-1], flush=True)
-    names = ("import_s", "build_s", "call_s")
-    return {name: round(statistics.median(column), 3) for name, column in zip(names, zip(*builds, strict=True), strict=True)}
+def load_inline_build() -> list[float]:
+    """Seconds of importing torch, building, and calling once with a check, in an empty folder. Raises RuntimeError."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, script = Path(folder) / "kernel.cu", Path(folder) / "build.py"
+        source.write_text(KERNEL, encoding="utf-8")
+        script.write_text(LOAD_INLINE, encoding="utf-8")
+        variables = {**os.environ, "TORCH_EXTENSIONS_DIR": folder, "TORCH_CUDA_ARCH_LIST": "9.0"}
+        done = subprocess.run([sys.executable, str(script), str(source)], env=variables, capture_output=True, text=True,
+                              check=False)
+    if done.returncode != 0:
+        raise RuntimeError((done.stderr or done.stdout)[-1500:])
+    return [round(float(word), 3) for word in done.stdout.split()[-3:]]
 
 
-def evaluation(task: TaskSpec, solution: Path, device: DeviceSpec, stages: tuple[str, ...]) -> tuple[float, Evaluation]:
-    """(wall seconds, result) of one evaluation."""
-    request = Request(task=task, solution=str(solution), mode="cuda", device=device, timeout_s=60, stages=stages)  # type: ignore[arg-type]
+def compared(builds: Sequence[Sequence[float]], walls: Sequence[float]) -> dict[str, Any]:
+    """Source to verdict of both, in seconds. `builds`: (import, build, call) of each; `walls`: ours, the first not warm.
+
+    `times_faster` is the ratio of the medians, `times_faster_range` the least and the most that single runs make of it;
+    `times_faster_without_import` leaves theirs the time that torch takes to import.
+    """
+    theirs, ours = [sum(parts) for parts in builds], list(walls[1:] or walls)
+    middle = statistics.median(ours)
+    return {
+        "load_inline": {name: round(statistics.median(column), 3) for name, column in
+                        zip(("import_s", "build_s", "call_s"), zip(*builds, strict=True), strict=True)},
+        "load_inline_runs_s": [list(parts) for parts in builds],
+        "load_inline_source_to_verdict_s": round(statistics.median(theirs), 2),
+        "ours_runs_s": [round(wall, 3) for wall in ours], "ours_source_to_verdict_s": round(middle, 3), "goal": GOAL,
+        "ours_first_s": round(walls[0], 3), "times_faster_first": round(statistics.median(theirs) / walls[0], 1),
+        "times_faster": round(statistics.median(theirs) / middle, 1),
+        "times_faster_range": [round(min(theirs) / max(ours), 1), round(max(theirs) / min(ours), 1)],
+        "times_faster_without_import": round(statistics.median(parts[1] + parts[2] for parts in builds) / middle, 1),
+    }
+
+
+def evaluation(task: TaskSpec, solution: Path, device: DeviceSpec, stages: Stages) -> tuple[float, Evaluation]:
+    """(wall seconds, result) of one evaluation, without the tools."""
+    request = Request(task=task, solution=str(solution), mode="cuda", device=device, timeout_s=60, stages=stages,
+                      timed_only=True)
     began = time.perf_counter()
     result = pool.evaluate(request)
     return time.perf_counter() - began, result
 
 
-def evaluations(task: TaskSpec, solution: Path, device: DeviceSpec, repeats: int, stages: tuple[str, ...]) -> dict[str, Any]:
-    """Median wall time (without the first) and stages of several evaluations of one solution."""
-    walls, stage_seconds, statuses = [], [], []
-    for _ in range(repeats):
-        wall, result = evaluation(task, solution, device, stages)
-        print(task.name, stages, f"{wall:.2f} s", result.status.value, result.message[:200], result.stage_seconds, flush=True)
-        walls.append(wall)
-        stage_seconds.append(result.stage_seconds)
-        statuses.append(result.status.value)
-    if "PASSED" not in statuses:
-        print(result.status.value, result.message[:600], result.compile_log[:300])
-    names = {name for seconds in stage_seconds for name in seconds}
-    stages_found = {name: round(statistics.median(s.get(name, 0.0) for s in stage_seconds), 3) for name in sorted(names)}
+def row_of(walls: Sequence[float], results: Sequence[Evaluation]) -> dict[str, Any]:
+    """Median wall time (without the first) and parts of several evaluations of one solution."""
+    names = {name for result in results for name in result.stage_seconds}
+    stages = {name: round(statistics.median(r.stage_seconds.get(name, 0.0) for r in results), 3) for name in sorted(names)}
     wall = statistics.median(walls[1:] or walls)  # the first starts the warm process
-    row = {
-        "status": sorted(set(statuses)), "wall_s": round(wall, 3), "first_wall_s": round(walls[0], 3),
-        "stage_seconds": stages_found, "other_s": round(wall - sum(stages_found.values()), 3),
+    return {
+        "status": sorted({result.status.value for result in results}), "wall_s": round(wall, 3),
+        "first_wall_s": round(walls[0], 3), "runs": len(walls), "stage_seconds": stages,
         "evaluations_per_hour": round(3600 / wall),
     }
-    print(task.name, stages, json.dumps(row), flush=True)
-    return row
+
+
+def evaluations(task: TaskSpec, solution: Path, device: DeviceSpec, repeats: int, stages: Stages) -> dict[str, Any]:
+    """`row_of` so many evaluations."""
+    walls, results = zip(*(evaluation(task, solution, device, stages) for _ in range(repeats)), strict=True)
+    return row_of(walls, results)
+
+
+def side_by_side(record: Record, device: DeviceSpec, builds: int, until: float) -> None:
+    """The comparison: after every build some evaluations; recorded after each."""
+    made: list[list[float]] = []
+    walls: list[float] = []
+    results: list[Evaluation] = []
+    with tempfile.TemporaryDirectory() as folder:
+        solution = Path(folder) / "solution.py"
+        solution.write_text(SOLUTION % KERNEL, encoding="utf-8")
+        spec = load_task(ROOT / "examples" / "kernelbench" / "softmax.py").spec
+        while len(made) < builds and time.monotonic() < until:
+            made.append(load_inline_build())
+            for _ in range(EVALUATIONS_A_BUILD):
+                wall, result = evaluation(spec, solution, device, ("verify",))
+                walls.append(wall)
+                results.append(result)
+            found = compared(made, walls)
+            record.put("kernelbench_softmax_verdict_only", row_of(walls, results))
+            for name, value in found.items():
+                record.put(name, value)
+            print(found, results[-1].status.value, results[-1].message[:200], results[-1].stage_seconds, flush=True)
 
 
 def main(argv: list[str]) -> int:
@@ -155,48 +194,32 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.h200 {PART}", description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--builds", type=int, default=3)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--budget", type=float, default=1e9, help="start nothing more after so many seconds")
+    parser.add_argument("--out", type=Path, default=RECORDS)
     options = parser.parse_args(argv)
-    record = provenance(f"python -m benchmarks.h200 {PART}")
-    device = detect_device() or load_device("h200")
-    result: dict[str, Any] = {"import_seconds": {name: import_seconds(name) for name in IMPORTS}}
-    print(result, flush=True)
-    both = ("verify", "profile")
-    result["load_inline"] = load_inline_seconds(options.builds)
-    with tempfile.TemporaryDirectory() as folder:
-        solution = Path(folder) / "solution.py"
-        solution.write_text(SOLUTION % KERNEL, encoding="utf-8")
-        spec = load_task(ROOT / "examples" / "kernelbench" / "softmax.py").spec
-        result["kernelbench_softmax_verdict_only"] = evaluations(spec, solution, device, 2 * options.repeats, ("verify",))
-        result |= _compared(result)
-        write(PART, record, result, *([options.out] if options.out else []))  # what follows may be cut off
-        result["kernelbench_softmax"] = evaluations(spec, solution, device, options.repeats, both)
-    for stages, name in ((("verify",), "examples_verdict_only"), (both, "examples")):
-        result[name] = {example: evaluations(*_example(example), device, options.repeats, stages) for example in EXAMPLES}
-        write(PART, record, result, *([options.out] if options.out else []))
-    print(write(PART, record, result, *([options.out] if options.out else [])))
-    return 0 if result.get("times_faster", 0.0) >= GOAL else 1
+    until = time.monotonic() + options.budget
+    record = Record(PART, " ".join(["python -m benchmarks.h200", PART, *argv]), options.out)
+    device = detect_device()
+    if device is None:
+        print("no NVIDIA GPU here: this measurement needs one", file=sys.stderr)
+        return 1
+    try:
+        side_by_side(record, device, options.builds, until)
+    except RuntimeError as error:
+        record.put("load_inline", {"error": str(error)})
+        print(error, flush=True)
+    sections: dict[str, Stages] = {"examples_verdict_only": ("verify",), "examples_timed": ("verify", "profile")}
+    for section, stages in sections.items():
+        for name in EXAMPLES:
+            if time.monotonic() < until:
+                record.add(section, {name: evaluations(*_example(name), device, options.repeats, stages)})
+    if time.monotonic() < until:
+        record.put("import_seconds", {name: import_seconds(name) for name in IMPORTS})
+    return 0 if record.kept.get("times_faster", 0.0) >= GOAL else 1
 
 
 def _example(name: str) -> tuple[TaskSpec, Path]:
     return load_task(ROOT / "examples" / name).spec, RESULTS / "solutions" / name / "best.py"
-
-
-def _compared(result: dict[str, Any]) -> dict[str, Any]:
-    built = result["load_inline"]
-    if "error" in built:
-        print(built["error"])
-        return {}
-    theirs = built["import_s"] + built["build_s"] + built["call_s"]
-    row = result["kernelbench_softmax_verdict_only"]
-    ours = row["wall_s"]
-    found = {
-        "load_inline_source_to_verdict_s": round(theirs, 2), "ours_source_to_verdict_s": ours, "goal": GOAL,
-        "times_faster": round(theirs / ours, 1), "ours_first_s": row["first_wall_s"],
-        "times_faster_first": round(theirs / row["first_wall_s"], 1),
-    }
-    print(found, flush=True)
-    return found
 
 
 if __name__ == "__main__":

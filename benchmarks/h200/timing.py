@@ -1,6 +1,6 @@
 """Timing on the card: noise floor, events against graph replay, planted cheats, PyTorch baselines of examples and KernelBench.
 
-`python -m benchmarks.h200 timing [--kernelbench DIR] [--seconds N] [--out FOLDER] [noise] [graph] [cheats] [baselines]`
+`python -m benchmarks.h200 timing [--kernelbench DIR] [--budget SECONDS] [--out FOLDER] [cheats] [noise] [graph] [baselines]`
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import multiprocessing
 import secrets
 import tempfile
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.h200.provenance import RESULTS, ROOT, provenance, write
+from benchmarks.h200.provenance import RESULTS, ROOT, Record
 from evaluator import pool
 from evaluator.baselines import BASELINES, START, expected_at
 from evaluator.judge_timing import Session
@@ -25,7 +26,7 @@ from evaluator.oracle import load_oracle
 from evaluator.profile_sim import full_problem
 from evaluator.runner import Runner
 from evaluator.statistics import compare
-from evaluator.types import BaselineTime, DeviceSpec, Evaluation, Request, TaskSpec, TimeEstimate
+from evaluator.types import BaselineName, BaselineTime, DeviceSpec, Evaluation, Request, TaskSpec, TimeEstimate
 from kernelskill.facts.device import detect_device
 from kernelskill.tasks import load_task
 
@@ -69,6 +70,14 @@ def run(x):
 CALL = "    launch(x, y)\n    return"
 SKIPS = KERNEL.replace(CALL, "    calls[0] += 1\n    if calls[0] < 40:\n        launch(x, y)\n    return")
 """Right while it is verified, warmed up and timed for the first times; then it leaves its output as it is."""
+BODY = "    y = cp.empty_like(x)\n    launch(x, y)\n    return y"
+COUNTS = KERNEL.replace("calls = [0]", "calls = [0, None]").replace(BODY, """
+    calls[0] += 1
+    if calls[0] < %d or calls[1].size != x.size:
+        calls[1] = cp.empty_like(x)
+        launch(x, calls[1])
+    return calls[1]""")
+"""Right for some number of calls; then it returns the last output again."""
 ASIDE = KERNEL.replace(CALL, """
     if not stream:
         stream.append(cp.cuda.Stream(non_blocking=True))
@@ -77,86 +86,86 @@ ASIDE = KERNEL.replace(CALL, """
     cp.cuda.Stream.null.use()
     return""")
 """Works on a stream that the default one does not wait for."""
+CHEATS = {"honest": KERNEL, "skips_timed_work": SKIPS, "warm_up_counter": COUNTS % 60, "waits_for_300_calls": COUNTS % 300,
+          "works_on_another_stream": ASIDE}
+QUICK: tuple[BaselineName, ...] = ("torch_eager_tf32", "torch_compile", "torch_compile_tf32", "cuda_graph_eager")
+"""Baselines that need no tuning by trial."""
+Save = Callable[[dict[str, Any]], None]
+"""Takes rows into the record."""
 
 
-def noise(device: DeviceSpec) -> dict[str, Any]:
+def noise(device: DeviceSpec, save: Save, until: float) -> None:
     """The same solution in two processes, in turns; and in two evaluations, one after the other."""
-    rows = {}
     for name in EXAMPLES:
+        if time.monotonic() > until:
+            return
         spec = load_task(ROOT / "examples" / name).spec
         request = _request(spec, ROOT / "benchmarks" / "results" / "solutions" / name / "best.py", device)
-        first, second = _in_turns(request)
-        between = [pool.evaluate(request) for _ in range(2)]
-        times = [each.time for each in between if each.time]
-        rows[name] = {"in_turns": _compared(first, second), "evaluations": _compared(*times) if len(times) == 2 else
-                      [f"{each.status.value}: {each.message}" for each in between]}
-        _say(name, rows[name])
-    return rows
+        rows = {f"{name}: two processes in turns": _compared(*_in_turns(request))}
+        times = [each.time for each in (pool.evaluate(request) for _ in range(2)) if each.time]
+        if len(times) == 2:
+            rows[f"{name}: two evaluations"] = _compared(*times)
+        save(rows)
 
 
-def graph(device: DeviceSpec) -> dict[str, Any]:
+def graph(device: DeviceSpec, save: Save, until: float) -> None:
     """Events and graph replay of one small kernel, at sizes from launch-bound to bandwidth-bound."""
-    rows = {}
     for n in (1 << 10, 1 << 16, 1 << 20, 1 << 24):
-        rows[str(n)] = _measured(_tiny(KERNEL, n, device))
-        _say(f"n = {n}", rows[str(n)])
-    return rows
+        if time.monotonic() < until:
+            save({str(n): _measured(_tiny(KERNEL, n, device))})
 
 
-def cheats(device: DeviceSpec) -> dict[str, Any]:
+def cheats(device: DeviceSpec, save: Save, until: float) -> None:
     """What becomes of planted cheats; times beside those of the honest solution."""
-    n = 1 << 26
-    rows = {"honest": _measured(_tiny(KERNEL, n, device)), "skips_timed_work": _measured(_tiny(SKIPS, n, device)),
-            "works_on_another_stream": _measured(_tiny(ASIDE, n, device))}
-    for name, row in rows.items():
-        _say(name, row)
-    return rows
+    for name, solution in CHEATS.items():
+        if time.monotonic() < until:
+            save({name: _measured(_tiny(solution, 1 << 26, device))})
 
 
-def baselines(device: DeviceSpec, kernelbench: str, until: float) -> dict[str, Any]:
-    """Every PyTorch baseline of the KernelBench-form examples and of some KernelBench problems, in turns with eager."""
-    files = [ROOT / "examples" / "kernelbench" / f"{name}.py" for name in KERNELBENCH_EXAMPLES]
+def baselines(device: DeviceSpec, save: Save, until: float, kernelbench: str) -> None:
+    """PyTorch baselines in turns with eager: some of some KernelBench problems, all of the KernelBench-form examples."""
+    files = [(ROOT / "examples" / "kernelbench" / f"{name}.py", BASELINES) for name in KERNELBENCH_EXAMPLES]
     if kernelbench:
-        files += [next(iter(sorted((Path(kernelbench) / "KernelBench").glob(f"{problem}*.py")))) for problem in PROBLEMS]
-    rows: dict[str, Any] = {}
-    for file in files:
+        found = [next(iter(sorted((Path(kernelbench) / "KernelBench").glob(f"{problem}*.py")))) for problem in PROBLEMS]
+        files = [*((file, QUICK) for file in found), *files]
+    for file, names in files:
         if time.monotonic() > until:
-            rows[file.stem] = "left out: the time was spent"
-            continue
-        spec = load_task(file).spec
-        names = tuple(name for name in BASELINES if name != START)
-        request = _request(spec, file, device).model_copy(update={"baselines": names, "baseline_timeout_s": 120.0})
+            return
+        request = _request(load_task(file).spec, file, device).model_copy(
+            update={"baselines": tuple(name for name in names if name != START), "baseline_timeout_s": 120.0})
         with multiprocessing.get_context("spawn").Pool(1) as fresh:  # processes are forked, which PyTorch's threads forbid
             measured = fresh.apply(reference_rows, (request,))
-        rows[file.stem] = {row.name: _shown_row(row) for row in measured}
-        _say(file.stem, rows[file.stem])
-    return rows
+        save({file.stem: {row.name: _shown_row(row) for row in measured}})
 
 
 def main(argv: list[str]) -> int:
-    """Runs the named sections (default: all) and writes `timing.json`."""
+    """Runs the named sections (default: all); `timing.json` is written after every row."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.h200 timing")
     parser.add_argument("sections", nargs="*", default=[])
     parser.add_argument("--kernelbench", default="", help="a checkout of KernelBench")
-    parser.add_argument("--seconds", type=float, default=1e9, help="start no further baselines after so many seconds")
+    parser.add_argument("--budget", type=float, default=1e9, help="start nothing more after so many seconds")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args(argv)
     device = detect_device()
     if device is None:
         print("no NVIDIA GPU here: this measurement needs one")
         return 1
-    until = time.monotonic() + options.seconds
+    until = time.monotonic() + options.budget
     sections: dict[str, Any] = {
-        "graph": graph, "cheats": cheats, "noise": noise,
-        "baselines": partial(baselines, kernelbench=options.kernelbench, until=until),
+        "cheats": cheats, "noise": noise, "graph": graph, "baselines": partial(baselines, kernelbench=options.kernelbench),
     }
-    record, result = provenance("python -m benchmarks.h200 timing " + " ".join(argv)), {}
+    record = Record("timing", "python -m benchmarks.h200 timing " + " ".join(argv), options.out)
     for name in options.sections or sections:
         began = time.monotonic()
-        result[name] = sections[name](device)
+        sections[name](device, partial(_save, record, name), until)
         print(f"== {name}: {time.monotonic() - began:.1f} s", flush=True)
-        write("timing", record, result, options.out)
     return 0
+
+
+def _save(record: Record, section: str, rows: dict[str, Any]) -> None:
+    record.add(section, rows)
+    for name, row in rows.items():
+        print(f"{name}: {row}"[:1200], flush=True)
 
 
 def _request(spec: TaskSpec, solution: Path, device: DeviceSpec) -> Request:
@@ -220,6 +229,3 @@ def _shown_time(estimate: TimeEstimate | None) -> dict[str, Any] | None:
     return {"us": round(estimate.time_us, 3), "low": round(low, 3), "high": round(high, 3), "samples": estimate.samples,
             "provenance": estimate.provenance}
 
-
-def _say(name: str, row: Any) -> None:
-    print(f"{name}: {row}"[:1500], flush=True)

@@ -12,9 +12,12 @@ PAIRS = [pair for name, pair in RECORD["noise"].items() if name != "what"]
 
 
 def test_the_record_says_where_it_is_from():
-    for where in (RECORD["provenance"], RECORD["noise_provenance"]):
-        assert where["device"] == "NVIDIA H200" and where["command"].startswith("python -m benchmarks.h200 ")
-        assert where["state_before"]["throttle_reasons"] == where["state_after"]["throttle_reasons"] == []
+    where = RECORD["provenance"]
+    assert where["device"] == "NVIDIA H200" and where["state_before"]["throttle_reasons"] == []
+    assert where["state_after"]["throttle_reasons"] == []
+    assert set(RECORD["sections"]) >= {"graph", "cheats", "baselines", "noise"}
+    for made in RECORD["sections"].values():
+        assert made["date"] and made["commit"] and made["command"].startswith("python -m benchmarks.h200 ")
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=range(len(PAIRS)))

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.ncu import NotAnExport, own_kernels, read_profiles, reason
+from evaluator import ncu, profile_cuda
+from evaluator.attached import ToolFailed
+from evaluator.ncu import FORBIDDEN, SECTIONS, SETS, NotAnExport, own_kernels, read_profiles, reason
 
 FOLDER = Path(__file__).parents[3] / "benchmarks" / "policy_corpus" / "nsight"
 NAME = "h200_naive_gemm_relu_softmax.ncu"
@@ -61,3 +63,57 @@ def test_a_full_profile_of_ncu_2025_with_templates_and_shared_memory():
     assert scale.metrics["gpu__time_duration.avg"] == pytest.approx(49.92)
     assert block_sum.metrics["sass__inst_executed_shared_loads"] == 25600
     assert all("SOLBottleneck" in {rule.rule for rule in profile.rules} for profile in (scale, shift, block_sum))
+
+
+@pytest.fixture
+def profilers(bench, monkeypatch):
+    """Profilers whose ncu answers each set of sections with a reason, or with "" for counters."""
+    def make(answers, counter_set="facts"):
+        asked = []
+
+        class Target:
+            deadline = 0.0
+
+            def __init__(self, request):
+                self.request = request
+
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *_):
+                return None
+
+        def measure(target, problem):
+            asked.append(target.request.counter_set)
+            if answers[target.request.counter_set]:
+                raise ToolFailed(answers[target.request.counter_set])
+            return ("counters",)
+
+        monkeypatch.setattr(ncu, "start", lambda request, kernels, deadline: Target(request))
+        monkeypatch.setattr(ncu, "measure", measure)
+        monkeypatch.setattr(profile_cuda, "Attached", lambda *_: None)
+        task = bench.native("def make_inputs(rng, n):\n    return {}\ndef reference():\n    return 1\n", [{"n": 1}])
+        request = bench.request(task, "").model_copy(update={"counters": ("dram__bytes.sum",), "counter_set": counter_set})
+        return profile_cuda.Profilers(request, ["k"], 0.0), asked
+
+    return make
+
+
+UNKNOWN = "ncu: Unable to find section WorkloadDistribution"
+
+
+@pytest.mark.parametrize(("answers", "counter_set", "found", "asked"), [
+    ({"facts": "", "full": "unasked"}, "facts", (("counters",), ""), ["facts"]),
+    ({"facts": UNKNOWN, "full": ""}, "facts", (("counters",), ""), ["facts", "full"]),
+    ({"facts": UNKNOWN, "full": "ncu: no"}, "facts", ((), "ncu: no"), ["facts", "full"]),
+    ({"facts": f"forbidden here: {FORBIDDEN}", "full": ""}, "facts", ((), f"forbidden here: {FORBIDDEN}"), ["facts"]),
+    ({"full": UNKNOWN}, "full", ((), UNKNOWN), ["full"]),
+])
+def test_a_version_without_a_section_is_asked_for_its_full_set(profilers, answers, counter_set, found, asked):
+    made, seen = profilers(answers, counter_set)
+    assert made.counters(None) == found and seen == asked
+
+
+def test_the_sets_are_what_the_command_line_of_ncu_takes():
+    assert SETS["full"] == ("--set", "full")
+    assert SETS["facts"][:2] == ("--section", "SpeedOfLight") and SETS["facts"].count("--section") == len(SECTIONS)
