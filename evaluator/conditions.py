@@ -6,6 +6,9 @@ from pydantic import Field
 
 from evaluator.types import Frozen
 
+APART = -2
+"""An order of blocks: none sees what another one writes, as if all ran at once."""
+
 
 class Conditions(Frozen):
     """Defaults: as every verification calls a solution."""
@@ -15,7 +18,7 @@ class Conditions(Frozen):
     fresh_byte: int | None = Field(None, ge=0, le=255)
     """What memory holds before it is allocated; None: NaN for floating point, a large pattern for integers."""
     block_order: int | None = None
-    """Simulator: None as numbered, -1 backwards, else the seed of a permutation."""
+    """Simulator: None as numbered, -1 backwards, APART as if all ran at once, else the seed of a permutation."""
     late_stream: bool = False
     """GPU: on a stream of its own, on which the inputs arrive only after the solution has been called."""
     watched: bool = True

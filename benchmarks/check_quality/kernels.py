@@ -1,75 +1,10 @@
-"""Tasks and solution skeletons of the quality proof of `kernelskill check`."""
+"""Solution skeletons of the quality proof of `kernelskill check`, and the right kernels that faults are planted into."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from evaluator.types import TaskSpec
-
-HEAD = "import numpy as np\n\n\n"
 FINITE = 'SUPPORTS = {"values": "finite"}\n'
-VECTOR = """def make_inputs(rng, n):
-    return {{"x": rng.standard_normal(n, dtype=np.float32)}}
-
-
-def reference(x):
-    return {result}
-"""
-ROWS = """def make_inputs(rng, rows, cols):
-    return {{"x": rng.standard_normal((rows, cols), dtype=np.float32)}}
-
-
-def reference(x):
-    return {result}
-"""
-MATMUL = """def make_inputs(rng, m, n, k):
-    return {"a": rng.standard_normal((m, k), dtype=np.float32), "b": rng.standard_normal((k, n), dtype=np.float32)}
-
-
-def reference(a, b):
-    return a @ b
-"""
-BIAS = """def make_inputs(rng, rows, cols):
-    return {"x": rng.standard_normal((rows, cols), dtype=np.float32), "bias": rng.standard_normal(cols, dtype=np.float32)}
-
-
-def reference(x, bias):
-    return x + bias
-"""
-SQUARES = """def make_inputs(rng, n):
-    return {"x": rng.integers(-100_000, 100_000, n, dtype=np.int32)}
-
-
-def reference(x):
-    return x.astype(np.int64) ** 2
-"""
-TEXTS = {
-    "scale": VECTOR.format(result="2 * x + 1"), "relu": VECTOR.format(result="np.maximum(x, 0)"),
-    "sigmoid": VECTOR.format(result="np.where(x >= 0, 1, np.exp(-np.abs(x))) / (1 + np.exp(-np.abs(x)))"),
-    "total": VECTOR.format(result="x.sum(keepdims=True)"), "running_sum": VECTOR.format(result="np.cumsum(x, dtype=x.dtype)"),
-    "squares": SQUARES, "bias": BIAS, "matmul": MATMUL,
-    "row_sum": ROWS.format(result="x.sum(axis=1)"), "row_max": ROWS.format(result="x.max(axis=1)"),
-    "row_argmax": ROWS.format(result="x.argmax(axis=1).astype(np.int32)"),
-    "softmax": ROWS.format(result="(e := np.exp(x - x.max(1, keepdims=True))) / e.sum(1, keepdims=True)"),
-    "normalise": ROWS.format(result="(x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5)"),
-    "transpose": ROWS.format(result="np.ascontiguousarray(x.T)"),
-}
-SIZES: dict[str, tuple[dict[str, int], tuple[dict[str, int], ...]]] = {
-    "n": ({"n": 8000}, ({"n": 1000},)),
-    "rows": ({"rows": 4000, "cols": 4000}, ({"rows": 8, "cols": 64},)),
-    "m": ({"m": 512, "n": 512, "k": 512}, ({"m": 32, "n": 32, "k": 32},)),
-}
-"""Check sizes that a hurried author would give: round numbers."""
-
-
-def task(name: str, folder: Path) -> TaskSpec:
-    """The task of that name, its reference written into `folder`."""
-    path = folder / f"{name}_reference.py"
-    path.write_text(HEAD + TEXTS[name], encoding="utf-8")
-    first = next(key for key in SIZES if f"rng, {key}" in TEXTS[name])
-    sizes, checks = SIZES[first]
-    return TaskSpec(name=name, kind="native", path=str(path), sizes=sizes, check_sizes=checks)
 
 
 @dataclass(frozen=True)
@@ -283,3 +218,17 @@ NORMALISE = """
   float scale = rsqrtf(partial[0] / cols + 1e-5f);
   for (int c = t; c < cols; c += 128) y[(long long)blockIdx.x * cols + c] = (row[c] - mean) * scale;
 """
+
+
+def module(code: str, host: str, *, kernels: tuple[str, ...] = ("kernel",), declared: str = "") -> str:
+    """A solution of its own form: CUDA text, the kernels in it, and the Python that calls them."""
+    names = "\n".join(f'{name} = cp.RawKernel(CODE, "{name}")' for name in kernels)
+    return f'''{declared}import cupy as cp
+import numpy as np
+
+CODE = r"""{code}"""
+{names}
+
+
+{host.strip()}
+'''

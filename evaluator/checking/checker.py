@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import resource
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -58,6 +59,8 @@ WORK_LIMIT = {"sim": 1 << 14, "cuda": 1 << 20}
 LEAST_COST, COST_OF_EXAMPLE = 4.0, 0.05
 """Nominal seconds (`lab.COST_OF_CALL`) of the whole check, and more for each random example that is asked for: 100 of them take
 less than ten seconds on a core of its own. What stops a search is counted, not measured: the same seed finds the same."""
+REST_COST = 2.0
+"""Nominal seconds for all that is left once a property is violated: there is something to mend, and then a next check."""
 ONE_CALL: tuple[Property, ...] = ("runs", "agreement", "written", "inputs", "bounds", "synchronisation")
 """What one call shows; the last of them in the simulator only."""
 COMPARED = ("memory", "block_order", "calls", "stream")
@@ -76,9 +79,10 @@ class Refused(Exception):
 
 def check_here(request: CheckRequest, sandbox: str = "rlimits") -> CheckReport:
     """Checks in this process (the runners are forks of it). Whatever the solution does, the answer is a report."""
-    began = time.monotonic()
+    began, used = time.monotonic(), _processor_seconds()
     try:
-        return _Check(request, sandbox, began).run()
+        report = _Check(request, sandbox, began).run()
+        return report.model_copy(update={"processor_s": round(_processor_seconds() - used, 3)})
     except Refused as reason:
         message = str(reason)
     except TaskFault as fault:
@@ -86,6 +90,12 @@ def check_here(request: CheckRequest, sandbox: str = "rlimits") -> CheckReport:
     return CheckReport(task=request.request.task.name, solution=request.request.solution, outcome="refused", message=message,
                        environment=environment(request.request, sandbox), seed=request.request.seed or 0,
                        seconds=round(time.monotonic() - began, 3))
+
+
+def _processor_seconds() -> float:
+    """Of this process and of those that it started and that have ended."""
+    uses = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(use.ru_utime + use.ru_stime for use in uses)
 
 
 @dataclass(frozen=True)
@@ -153,12 +163,14 @@ class _Check:
         anchors = self._first_call(lab)
         self.anchors = [Example(sizes=sizes, seed=self.seed) for sizes in anchors[:2]]
         experiments = list(self._experiments(lab, anchors))
-        most = LEAST_COST + self.request.examples * COST_OF_EXAMPLE
+        most, shown = LEAST_COST + self.request.examples * COST_OF_EXAMPLE, False
         for position, experiment in enumerate(experiments):
             if self.after_calls or ("relation" in experiment.properties and self._violated()):
                 continue
             if experiment.pairs:
                 lab.renew()  # what it kept from the calls so far is no fault of the shapes that are drawn now
+            if self._violated() and not shown:
+                most, shown = min(most, lab.cost + REST_COST), True
             left = max(most - lab.cost, 0.0)
             self._decide(experiment, trial, left / 2 if position == 0 else left / (len(experiments) - position))
         self._not_tested()

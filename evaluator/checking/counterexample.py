@@ -7,10 +7,10 @@ from evaluator.checking.properties import Violation
 from evaluator.checking.reproduction import reproduction
 from evaluator.checking.search import Fault
 from evaluator.checking.types import Counterexample, Example
-from evaluator.conditions import Conditions
+from evaluator.conditions import APART, Conditions
 from evaluator.trees import Leaf, leaves
 
-ORDERS: dict[int | None, str] = {None: "", -1: "blocks backwards"}
+ORDERS: dict[int | None, str] = {None: "", -1: "blocks backwards", APART: "all blocks at once"}
 HOW = {"fresh": "a call", "repeat": "the same call once more", "refill": "a call with new data in the same buffers"}
 
 

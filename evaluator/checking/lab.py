@@ -24,7 +24,7 @@ SPARE_PROCESSES = {"sim": 12, "cuda": 24}
 CALL_SECONDS = 20.0
 """One call may take this long."""
 KEPT_EXPECTATIONS = 64
-COST_OF_CALL, COST_OF_PROCESS, INSTRUCTIONS_PER_SECOND = 0.006, 0.5, 8e6
+COST_OF_CALL, COST_OF_PROCESS, INSTRUCTIONS_PER_SECOND = 0.006, 0.5, 5e6
 """What a call, and a process to make it in, cost in nominal seconds, and how many simulated warp instructions cost one more:
 about what they take on one core of a 2020s server, always the same, so that a check does the same however busy it is."""
 SLOW_COST = 0.3

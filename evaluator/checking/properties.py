@@ -16,7 +16,7 @@ from evaluator.checking.lab import Answer, Excluded, Lab, Posed, case_of
 from evaluator.checking.types import TITLES, Example
 from evaluator.checking.values import SPECIAL
 from evaluator.comparison import compare
-from evaluator.conditions import Conditions
+from evaluator.conditions import APART, Conditions
 from evaluator.failures import summary
 from evaluator.inputs import TASK
 from evaluator.solutions import How
@@ -158,15 +158,16 @@ def repeated(trial: Trial, example: Example) -> None:
 
 
 def other_order(trial: Trial, example: Example) -> None:
-    """Blocks backwards, or in a random order where the example's seed is odd."""
+    """Blocks backwards, or in a random order where the example's seed is odd; then all at once."""
     posed, first = trial.right(example)
-    order, what = (example.seed, "blocks run in a random order") if example.seed % 2 else (-1, "blocks run backwards")
-    steps = [Step(posed, "fresh", Conditions(block_order=order))]
-    try:
-        answer = trial.perform(steps)
-    except Violation as stuck:
-        raise VIOLATIONS["block_order"](f"{stuck.message} ({what})", steps, None, stuck.finding) from None
-    trial.same(first, answer, steps, "block_order", what)
+    other = (example.seed, "blocks run in a random order") if example.seed % 2 else (-1, "blocks run backwards")
+    for order, what in (other, (APART, "all blocks run at once: none sees what another one writes")):
+        steps = [Step(posed, "fresh", Conditions(block_order=order))]
+        try:
+            answer = trial.perform(steps)
+        except Violation as stuck:
+            raise VIOLATIONS["block_order"](f"{stuck.message} ({what})", steps, None, stuck.finding) from None
+        trial.same(first, answer, steps, "block_order", what)
 
 
 def after_other_calls(trial: Trial, pair: tuple[Example, Example]) -> None:

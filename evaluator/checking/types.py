@@ -139,6 +139,8 @@ class CheckReport(Frozen):
     calls: int = 0
     """Calls of the solution."""
     seconds: float = 0.0
+    processor_s: float = 0.0
+    """Of the judge and the processes that held the solution; `seconds` is the clock's."""
     dangers: tuple[int, ...] = ()
     """Numbers of the solution's launch code around which sizes were drawn."""
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import random
 import struct
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from evaluator.conditions import APART
 from evaluator.origins import with_origin
 from evaluator.simulator import interpreter, time_model
 from evaluator.simulator.standin import stores
+from evaluator.simulator.standin.apart import run_apart
 from evaluator.simulator.standin.limits import LaunchShape
 from evaluator.simulator.standin.packing import Slot
 from evaluator.simulator.standin.session import Place, SimulatedError
@@ -57,12 +59,17 @@ def launch(request: Launch) -> None:
 
 def _verify(request: Launch, place: Place | None) -> None:
     with guarded(request.packed) as (packed, replaced):
-        result = interpreter.run(
-            request.module, request.symbol, request.shape.grid, request.shape.block, packed,
-            _buffers(request, packed, replaced), dynamic_shared=request.shape.dynamic_shared, checks=True,
-            blocks=_block_order(math.prod(request.shape.grid)), threads=session().threads,
-            sm_count=session().device.sm_count)
-    session().warp_instructions += result.counts.warp_instructions
+        def run(blocks: Sequence[int] | None) -> interpreter.RunResult:
+            ran = interpreter.run(
+                request.module, request.symbol, request.shape.grid, request.shape.block, packed,
+                _buffers(request, packed, replaced), dynamic_shared=request.shape.dynamic_shared, checks=True,
+                blocks=blocks, threads=session().threads, sm_count=session().device.sm_count)
+            session().warp_instructions += ran.counts.warp_instructions
+            return ran
+
+        count = math.prod(request.shape.grid)
+        apart = session().block_order == APART
+        result = run_apart(run, count, registry.live()) if apart else run(_block_order(count))
     found = [_finding(raw, request, place) for raw in result.findings]
     for finding in found:
         session().report(finding)

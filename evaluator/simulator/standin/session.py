@@ -64,7 +64,8 @@ class Session:
     fresh_byte: int | None = None
     """What fresh memory is filled with in mode `verify`; None: NaN, or a large pattern for integers."""
     block_order: int | None = None
-    """Order in which a launch's blocks run in mode `verify`: None as numbered, -1 backwards, else the seed of a permutation."""
+    """Order in which a launch's blocks run in mode `verify`: None as numbered, -1 backwards, `conditions.APART` as if all
+    ran at once, else the seed of a permutation."""
     findings: list[Finding] = field(default_factory=list)
     launches: list[LaunchRecord] = field(default_factory=list)
     text_facts: list[dict[str, str]] = field(default_factory=list)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from check_bench import H200
 
-from benchmarks.check_quality.kernels import task
+from benchmarks.check_quality.tasks import task
 from evaluator.checking.checker import check_here
 from evaluator.checking.types import CheckReport, CheckRequest
 from evaluator.types import Request
