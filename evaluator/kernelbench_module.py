@@ -85,7 +85,7 @@ def load_module(path: str | Path, constants: Mapping[str, int] | None = None, na
 
 
 def _literals(tree: ast.Module) -> Iterator[tuple[str, ast.Constant, int]]:
-    """(size's name, node, value) of the large integers in module-level lists and tuples and in the functions that make the inputs."""
+    """(size, node, value) of the large integers in module-level lists and tuples and in the functions that make the inputs."""
     for statement in tree.body:
         if isinstance(statement, ast.FunctionDef) and statement.name in MAKERS:
             yield from ((f"{statement.name}.{number}", node, number) for node, number in _large(statement))

@@ -21,8 +21,9 @@ from evaluator.effects import effect_name
 from evaluator.inputs import TASK, Case, vary, vary_constants
 from evaluator.native_module import load_reference
 from evaluator.precision import Yardstick, relative_error
+from evaluator.shapes import MEDIUM_PROBLEM
 from evaluator.tolerance import UNIT_ROUNDOFF, allowed_error, reduction_length, smooth_spread, working_roundoff
-from evaluator.trees import Leaf, WireError, leaves, map_leaves, round_to
+from evaluator.trees import Leaf, WireError, leaves, map_leaves, round_to, total_bytes
 from evaluator.types import TaskSpec
 
 PERTURBATIONS = 3
@@ -73,6 +74,21 @@ class Oracle(ABC):
         self._changed: set[str] = set()
         """Paths of input arrays that it was seen to change without returning them: a solution must write the same."""
 
+    def _own_alone(self) -> tuple[dict[str, int], ...]:
+        """The task's own sizes, to verify at; none where a call there is more than a CPU does in a moment."""
+        return (dict(self.spec.sizes),) if self._is_held(self.spec.sizes) else ()
+
+    def refuse_without_sizes(self) -> None:
+        """Raises TaskFault where there is nothing to verify at: the task's own sizes alone count, and they are too large."""
+        if self.spec.shapes == "exact" and not self.spec.check_sizes:
+            shown = ", ".join(f"{name}={value}" for name, value in self.spec.sizes.items())
+            raise TaskFault(f"with --shapes exact its own sizes alone count, and a call at {shown} is too large to verify "
+                            "here; use --shapes general, or --device cuda, where timed calls are compared")
+
+    @abstractmethod
+    def _is_held(self, sizes: Mapping[str, int]) -> bool:
+        """Whether the reference can be called at `sizes` again and again on a CPU."""
+
     @abstractmethod
     def _own_problem(self, sizes: Mapping[str, int], seed: int, tiling: bool = False) -> Problem:
         """The task's own inputs; `tiling`: its large draws stand for themselves as tiles (`tiles.py`)."""
@@ -117,6 +133,10 @@ class Oracle(ABC):
     def input_bytes(self, sizes: Mapping[str, int]) -> int | None:
         """Bytes of the inputs at `sizes` where that is known without making them."""
         return None
+
+    def arithmetic(self) -> tuple[int, str]:
+        """FLOPs of one call at the full sizes, and the operator that has most of them; (0, "") where they are not counted."""
+        return 0, ""
 
     def problem(self, case: Case) -> Problem:
         """The case's inputs. Raises TaskFault."""
@@ -197,6 +217,14 @@ class NativeOracle(Oracle):
             if not callable(getattr(module, name, None)):
                 raise TaskFault(f"{spec.path} has no function {name}")
         self._make_inputs, self._reference = module.make_inputs, module.reference
+        if spec.shapes == "exact":
+            self.spec = spec.model_copy(update={"check_sizes": self._own_alone()})
+
+    def _is_held(self, sizes: Mapping[str, int]) -> bool:
+        try:
+            return total_bytes(self._own_problem(sizes, self.spec.seed).inputs) <= MEDIUM_PROBLEM[0]
+        except MemoryError:
+            return False
 
     def _own_problem(self, sizes: Mapping[str, int], seed: int, tiling: bool = False) -> Problem:
         rng = tiles.TilingGenerator(np.random.PCG64(seed)) if tiling else np.random.default_rng(seed)

@@ -49,7 +49,8 @@ class KernelBenchOracle(Oracle):
         self._doubles = True
         self.device = "cpu"
         """Where the reference runs; full-size problems take a GPU."""
-        self.spec = spec.model_copy(update={"check_sizes": self._accepted(spec.check_sizes)})
+        exact = spec.shapes == "exact" and spec.check_sizes
+        self.spec = spec.model_copy(update={"check_sizes": self._own_alone() if exact else self._accepted(spec.check_sizes)})
 
     def _accepted(self, candidates: tuple[dict[str, int], ...]) -> tuple[dict[str, int], ...]:
         """The check sizes that the problem's own code runs with: a file does not say which values its sizes may take.
@@ -62,7 +63,8 @@ class KernelBenchOracle(Oracle):
         accepted, refusals = self._tried(small)
         if proposed and len(accepted) < ENOUGH:
             found = list(searched(self.spec.sizes, lambda sizes: self._cost(sizes) is not None))
-            larger = [sizes for sizes in (*found, *candidates, *self.spec.last_sizes) if sizes not in small]
+            unique = {tuple(sizes.items()): sizes for sizes in (*found, *candidates, *self.spec.last_sizes)}
+            larger = [sizes for sizes in unique.values() if sizes not in small]
             for limit in (SMALL_PROBLEM, MEDIUM_PROBLEM):
                 more = [s for s in larger if s not in accepted and self._within(limit, s)]
                 accepted += self._tried(more, ENOUGH - len(accepted))[0]
@@ -98,10 +100,25 @@ class KernelBenchOracle(Oracle):
                 break
         return accepted or poor, refusals
 
+    def _own_alone(self) -> tuple[Sizes, ...]:
+        own = super()._own_alone()
+        if own:
+            self._refuse_random(self._own_problem(own[0], self.spec.seed))
+        return own
+
+    def _is_held(self, sizes: Mapping[str, int]) -> bool:
+        known = self._within(MEDIUM_PROBLEM, sizes)
+        return (self.input_bytes(sizes) or 0) <= MEDIUM_PROBLEM[0] if known is None else known
+
     def _within(self, limit: tuple[float, float], sizes: Mapping[str, int]) -> bool | None:
         """Whether a call moves and computes no more than `limit` (bytes, FLOPs); None where that is not known."""
         cost = self._cost(sizes)
         return None if cost is None else cost.bytes <= limit[0] and cost.flops <= limit[1]
+
+    def arithmetic(self) -> tuple[int, str]:
+        """Of matrix products and convolutions, as torch counts them without data."""
+        cost = self._cost(self.spec.sizes)
+        return (0, "") if cost is None else (cost.flops, cost.operator)
 
     def _cost(self, sizes: Mapping[str, int]) -> Cost | None:
         """Of one call; None where it does not run without data."""

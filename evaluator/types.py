@@ -369,7 +369,10 @@ class Evaluation(Frozen):
     gpu_states: tuple[GpuState, ...] = ()
     """The card before and after the timing (mode cuda, where NVML says)."""
     task_facts: dict[str, float] = Field(default_factory=dict)
-    """`task_bytes`, `task_output_elements`, ... as counted from the full-size inputs and outputs."""
+    """`task_bytes`, `task_output_elements`, ... as counted from the full-size inputs and outputs, and `task_flops` where torch
+    counts them."""
+    task_operator: str = ""
+    """The operator that does most of the reference's arithmetic, e.g. `conv2d` (lint/cost.py); "" where none does."""
     checks: dict[str, int] = Field(default_factory=dict)
     """What was verified: cases run, sizes, distributions, elements compared."""
     verified_sizes: tuple[dict[str, int], ...] = ()

@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from evaluator.types import BaselineName, DeviceSpec, Mode
+from evaluator.types import BaselineName, DeviceSpec, Mode, Shapes
 from kernelskill import __version__
 from kernelskill.agents.generator import Generator
 from kernelskill.agents.optimizer import Optimizer
@@ -66,6 +66,8 @@ class Options:
     """Operators of torch and cupy that a solution may keep, beside the task's own (names or categories)."""
     allow: tuple[str, ...] = ()
     """Precision classes that are permitted, beside the task's own."""
+    shapes: Shapes = "general"
+    """Which sizes solutions are judged on: others than the task's own, too, or those alone (`exact`)."""
     baselines: str = ""
     """What the best solution is compared with at the end (mode cuda): names, `all`, `none`; "" for all."""
     model: Mapping[str, Any] = field(default_factory=dict)
@@ -171,7 +173,7 @@ def create_run(task_path: Path, options: Options, folder: Path) -> Run:
         task=str(task_path), task_copy="task" if files.is_dir() else f"task/{files.name}", mode=mode, device=device,
         rounds=options.rounds, writer=options.writer, timeout_s=options.timeout_s,
         rules=tuple(str(r.resolve()) for r in options.rules), versions=versions(),
-        allow_library=options.allow_library, allow=options.allow,
+        allow_library=options.allow_library, allow=options.allow, shapes=options.shapes,
         baselines=chosen_baselines(options.baselines or "all", task, mode) if mode == "cuda" or options.baselines else (),
         model=model, off_method=options.off_method, policy=options.policy,
         policy_seed=options.policy_seed, long_term=options.long_term, short_term=options.short_term,
@@ -272,7 +274,7 @@ def policy_of(run: Run) -> Iterator[Decider]:
 def run_task(run: Run, writer: CodeWriter) -> Task:
     """The run's own copy of its task, with the writer's start where the task brings none."""
     task = writer.describe(load_task(run.folder / run.config.task_copy).allowing(run.config.allow_library)
-                           .permitting(run.config.allow))
+                           .permitting(run.config.allow).judged_on(run.config.shapes))
     return task if task.start_source or run.config.seeds else task.with_start(writer.start(task))
 
 

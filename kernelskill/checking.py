@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from evaluator.checking.process import check as run_check
 from evaluator.checking.types import CheckReport, CheckRequest, Example, Verdict
-from evaluator.types import DeviceSpec, Mode, Request
+from evaluator.types import DeviceSpec, Mode, Request, Shapes
 from kernelskill.errors import KernelSkillError
 from kernelskill.tasks import load_task
 
@@ -20,10 +20,10 @@ _EXAMPLES = TypeAdapter(list[Example])
 
 def check(
     solution: Path, task_path: Path, device: DeviceSpec, mode: Mode, examples: int = 100, seed: int = 0,
-    layouts: Sequence[str] = (), timeout_s: float = 60.0, folder: Path | None = None,
+    layouts: Sequence[str] = (), timeout_s: float = 60.0, folder: Path | None = None, shapes: Shapes = "general",
 ) -> CheckReport:
     """Checks a solution; with `folder`, first what failed before, and what fails is kept there. Raises KernelSkillError."""
-    task = load_task(task_path)
+    task = load_task(task_path).judged_on(shapes)
     known = _known(folder) if folder else []
     request = Request(
         task=task.spec, solution=str(solution.resolve()), mode=mode, device=device, timeout_s=timeout_s, seed=seed)

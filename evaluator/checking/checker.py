@@ -182,6 +182,7 @@ class _Check:
             lab.load()
         except Ended as ended:
             raise Refused(f"{ended.failure.status.value}: {ended.failure.message}") from ended
+        lab.oracle.refuse_without_sizes()
         anchors, reasons = [], []
         for sizes in sorted(lab.oracle.spec.check_sizes or (self.inner.task.sizes,), key=lambda s: math.prod(s.values())):
             try:
@@ -220,7 +221,9 @@ class _Check:
             yield Experiment(("stream",), late_stream, finite, n // 6 + 1)
         for layout in LAYOUTS[1:]:
             yield self._layout(lab, layout, anchors)
-        resize = lab.oracle.spec.kind == "native" and not self.declaration.sizes  # else the shape may be one nobody promised
+        spec = lab.oracle.spec
+        # Else the shape may be one that nobody promised.
+        resize = spec.kind == "native" and spec.shapes == "general" and not self.declaration.sizes
         for relation in relations_of(lab, self._relation_examples(lab, anchors), resize):
             yield Experiment(("relation",), related(relation), finite, n // 16 + 1, few[:4], title=relation.title)
 
@@ -232,7 +235,7 @@ class _Check:
         return Experiment(("layouts",), other_layout, space, count, prepared, title=f"{layout} inputs", counts=promised)
 
     def _relation_examples(self, lab: Lab, anchors: list[dict[str, int]]) -> list[Example]:
-        native = lab.oracle.spec.kind == "native"
+        native = lab.oracle.spec.kind == "native" and lab.oracle.spec.shapes == "general"
         distinct = [dict(zip(self.inner.task.sizes, (5, 7, 3, 11, 13), strict=False))] if native else []
         found = []
         for seed, sizes in enumerate([*distinct, *anchors[::-1]]):

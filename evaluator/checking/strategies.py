@@ -103,7 +103,9 @@ def space_of(
 ) -> Space:
     """What may be drawn for the task; `numbers` are the solution's dangers."""
     numbers = tuple(numbers)
-    if task.kind == "kernelbench":
+    if task.shapes == "exact":
+        variants, names = (dict(task.sizes),), ()
+    elif task.kind == "kernelbench":
         variants = tuple(sorted(task.check_sizes or (task.sizes,), key=lambda sizes: (math.prod(sizes.values()), str(sizes))))
         names = tuple(name for name, value in task.sizes.items() if value > STRUCTURAL)
     else:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from evaluator.trees import leaves
 from evaluator.types import DeviceSpec, Frozen
+
+DOMINANT = 0.8
+"""Share of the FLOPs that makes an operator the one that a problem is about."""
 
 
 class Cost(Frozen):
@@ -18,6 +22,9 @@ class Cost(Frozen):
     output_bytes: int
     flops: int
     """Of matrix products, convolutions and attention (what torch counts); element-wise work and recurrent layers count 0."""
+    operator: str = ""
+    """The one that most of `flops` is in: `conv2d`, `conv_transpose3d`, `depthwise_conv1d`, `grouped_conv2d`, `mm`, `addmm`,
+    `bmm`, ...; "" where none has more than DOMINANT of them."""
 
     @property
     def bytes(self) -> int:
@@ -31,19 +38,54 @@ class Cost(Frozen):
         return 1e6 * max(moved, computed), "bytes" if moved >= computed else "flops"
 
 
-def count_flops(call: Callable[[], Any]) -> tuple[Any, int]:
-    """The call's result and its FLOPs, by torch's own counter."""
-    from torch.utils.flop_counter import FlopCounterMode
+def count_flops(call: Callable[[], Any]) -> tuple[Any, dict[str, int]]:
+    """The call's result and its FLOPs by operator, by torch's own counter."""
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode, conv_flop_count
 
-    with FlopCounterMode(display=False) as counter:
+    counts: Counter[str] = Counter()
+
+    def convolution(x: Any, w: Any, _bias: Any, _stride: Any, _padding: Any, _dilation: Any, transposed: bool, _extra: Any,
+                    groups: int, *, out_shape: Any, **_: Any) -> int:
+        flops = int(conv_flop_count(x, w, out_shape, transposed=transposed))
+        counts[_convolution_name(x, len(w) - 2, transposed, groups)] += flops
+        return flops
+
+    with FlopCounterMode(display=False, custom_mapping={torch.ops.aten.convolution: convolution}) as counter:
         result = call()
-    return result, int(counter.get_total_flops())
+    for operator, flops in counter.get_flop_counts().get("Global", {}).items():
+        if operator is not torch.ops.aten.convolution:
+            counts[str(operator).rsplit(".", 1)[-1].lstrip("_")] += int(flops)
+    return result, dict(counts)
+
+
+def _convolution_name(x: Any, rank: int, transposed: bool, groups: int) -> str:
+    channels = x[-rank - 1]
+    kind = "" if groups == 1 else "depthwise_" if groups == channels else "grouped_"
+    return f"{kind}conv{'_transpose' if transposed else ''}{rank}d"
+
+
+def _dominant(counts: Mapping[str, int]) -> str:
+    total, largest = sum(counts.values()), max(counts, key=lambda name: counts[name], default="")
+    return largest if total and counts[largest] > DOMINANT * total else ""
+
+
+class NotCounted(Exception):
+    """The problem's code does what meta tensors cannot, or refuses its sizes, or has recurrent layers."""
 
 
 def meta_cost(module: Any) -> Cost | None:
-    """Of a loaded problem file; None where its code does what meta tensors cannot, or has recurrent layers.
+    """Of a loaded problem file; None where it is not counted (see `counted`)."""
+    try:
+        return counted(module)
+    except NotCounted:
+        return None
 
-    Those run step by step on meta tensors, which takes a minute.
+
+def counted(module: Any) -> Cost:
+    """Of a loaded problem file. Raises NotCounted with the reason.
+
+    Recurrent layers run step by step on meta tensors, which takes a minute: they are not counted.
     """
     import torch
 
@@ -51,15 +93,16 @@ def meta_cost(module: Any) -> Cost | None:
         with torch.device("meta"), torch.no_grad():
             init = module.get_init_inputs()
             model = module.Model(**init) if isinstance(init, Mapping) else module.Model(*init)
-            if any(isinstance(layer, torch.nn.RNNBase) for layer in model.modules()):
-                return None
+            recurrent = any(isinstance(layer, torch.nn.RNNBase) for layer in model.modules())
             inputs = module.get_inputs()
-            outputs, flops = count_flops(lambda: model(*inputs))
-    except Exception:  # the problem's own code: a value read on the host, a device named, ...
-        return None
+            outputs, counts = (None, {}) if recurrent else count_flops(lambda: model(*inputs))
+    except Exception as error:  # the problem's own code: a value read on the host, a device named, ...
+        raise NotCounted(f"{type(error).__name__}: {error}".replace("\n", " ")[:500]) from error
+    if recurrent:
+        raise NotCounted("it has recurrent layers")
     return Cost(
         input_bytes=_bytes(inputs), parameter_bytes=_bytes([*model.parameters(), *model.buffers()]),
-        output_bytes=_bytes(outputs), flops=flops,
+        output_bytes=_bytes(outputs), flops=sum(counts.values()), operator=_dominant(counts),
     )
 
 

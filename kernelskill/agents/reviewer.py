@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evaluator import pool
-from evaluator.types import BaselineName, DeviceSpec, Evaluation, Mode, Request, SanitizerTool, TimeEstimate, Tool
+from evaluator.types import BaselineName, DeviceSpec, Evaluation, Mode, Request, SanitizerTool, TaskSpec, TimeEstimate, Tool
 from kernelskill.facts import collect
 from kernelskill.facts.nsight import COUNTERS
 from kernelskill.model import Fact, Task
@@ -27,6 +27,8 @@ class Reviewer:
     mode: Mode
     timeout_s: float
     _closed: dict[Tool, str] = field(default_factory=dict)
+    _accepted: list[tuple[dict[str, int], ...]] = field(default_factory=list)
+    """The proposed sizes that the task's reference was seen to accept."""
 
     def review(
         self, solution: Path, seed: int | None = None, rival: TimeEstimate | None = None,
@@ -39,23 +41,35 @@ class Reviewer:
         """
         measured = self.mode == "cuda"
         evaluation = pool.evaluate(Request(
-            task=self.task.spec, solution=str(solution), mode=self.mode, device=self.device, timeout_s=self.timeout_s,
+            task=self._spec(), solution=str(solution), mode=self.mode, device=self.device, timeout_s=self.timeout_s,
             seed=seed, counters=self._counters() if measured else (), counter_set="facts" if rival else "full",
             sanitize=SANITIZERS if measured else (), rival=rival if measured else None, baselines=baselines, start=start))
-        return self._with_closed(evaluation)
+        return self._remembered(evaluation)
 
     def compare(self, solution: Path, start: Path, baselines: tuple[BaselineName, ...]) -> Evaluation:
         """Judges and times a solution on fresh samples, in turns with each baseline, and profiles it in full."""
-        return self._with_closed(pool.evaluate(Request(
-            task=self.task.spec, solution=str(solution), mode=self.mode, device=self.device, timeout_s=self.timeout_s,
+        return self._remembered(pool.evaluate(Request(
+            task=self._spec(), solution=str(solution), mode=self.mode, device=self.device, timeout_s=self.timeout_s,
             counters=self._counters(), baselines=baselines, start=str(start))))
+
+    def _spec(self) -> TaskSpec:
+        """The task; sizes that are mere proposals are looked for once."""
+        spec = self.task.spec
+        if not self._accepted:
+            return spec
+        return spec.model_copy(update={"check_sizes": self._accepted[0], "last_sizes": ()})
 
     def _counters(self) -> tuple[str, ...]:
         """The metrics to ask for; none where this machine refuses them."""
         return () if self._closed else COUNTERS
 
-    def _with_closed(self, evaluation: Evaluation) -> Evaluation:
-        """Tools that cannot be used on this machine are not tried again; every evaluation carries the reason."""
+    def _remembered(self, evaluation: Evaluation) -> Evaluation:
+        """What later evaluations need not find out again: the sizes that the task accepts, and tools that cannot be used here.
+
+        Every evaluation carries the reason why a tool is not used.
+        """
+        if self.task.spec.last_sizes and evaluation.verified_sizes and not self._accepted:
+            self._accepted.append(evaluation.verified_sizes)
         reason = evaluation.unavailable.get("ncu", "")
         if CLOSED.search(reason):
             self._closed["ncu"] = reason

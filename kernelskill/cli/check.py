@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kernelskill.cli.one_solution import one_solution
+
+if TYPE_CHECKING:
+    from evaluator.types import Shapes
 
 
 @click.command("check")
@@ -23,8 +27,8 @@ from kernelskill.cli.one_solution import one_solution
 @click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
 @click.pass_context
 def command(
-    ctx: click.Context, solution: Path, task_path: Path, device: str, arch: str, card: str, examples: int, seed: int,
-    layouts: tuple[str, ...], timeout: float, out: Path | None, as_json: bool,
+    ctx: click.Context, solution: Path, task_path: Path, device: str, arch: str, card: str, shapes: Shapes, examples: int,
+    seed: int, layouts: tuple[str, ...], timeout: float, out: Path | None, as_json: bool,
 ) -> None:
     """Look for the smallest input on which SOLUTION is wrong. Exit code 0 when every property holds, 1 when one does not."""
     from evaluator.checking.text import report_lines
@@ -32,7 +36,7 @@ def command(
 
     mode, spec = assembly.choose_device(assembly.Options(device=device, arch=arch, card=card))  # type: ignore[arg-type]
     folder = out or Path("checks") / solution.stem
-    report = checking.check(solution, task_path, spec, mode, examples, seed, layouts, timeout, folder)
+    report = checking.check(solution, task_path, spec, mode, examples, seed, layouts, timeout, folder, shapes)
     if as_json:
         click.echo(report.to_json())
     else:

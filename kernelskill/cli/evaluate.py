@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kernelskill.cli.allow import ALLOW_LIBRARY_HELP, split_names
 from kernelskill.cli.one_solution import one_solution
+
+if TYPE_CHECKING:
+    from evaluator.types import Shapes
 
 
 @click.command("evaluate")
@@ -22,8 +26,8 @@ from kernelskill.cli.one_solution import one_solution
 @click.option("--json", "as_json", is_flag=True, help="The evaluation as JSON.")
 @click.pass_context
 def command(
-    ctx: click.Context, solution: Path, task_path: Path, device: str, arch: str, card: str, timeout: float, seed: int | None,
-    allow_library: tuple[str, ...], baselines: str, start: Path | None, as_json: bool,
+    ctx: click.Context, solution: Path, task_path: Path, device: str, arch: str, card: str, shapes: Shapes, timeout: float,
+    seed: int | None, allow_library: tuple[str, ...], baselines: str, start: Path | None, as_json: bool,
 ) -> None:
     """Compile, verify and profile SOLUTION against a task. Exit code 0 when it passes, 1 when it does not."""
     from kernelskill import assembly
@@ -32,7 +36,7 @@ def command(
     from kernelskill.tasks import load_task
 
     mode, spec = assembly.choose_device(assembly.Options(device=device, arch=arch, card=card))  # type: ignore[arg-type]
-    task = load_task(task_path).allowing(split_names(allow_library))
+    task = load_task(task_path).allowing(split_names(allow_library)).judged_on(shapes)
     chosen = assembly.chosen_baselines(baselines, task, mode)
     with assembly.start_file(task, start) as path:
         evaluation = Reviewer(task, spec, mode, timeout).review(solution.resolve(), seed, baselines=chosen, start=path)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from kernelskill.cli.allow import ALLOW_LIBRARY_HELP, split_names
+from kernelskill.cli.one_solution import shapes_option
 
 if TYPE_CHECKING:
     from kernelskill.assembly import Options
@@ -30,6 +31,7 @@ OPTIONS = (
     click.option("--allow-library", multiple=True, metavar="OPS", help=ALLOW_LIBRARY_HELP),
     click.option("--allow", multiple=True, metavar="CLASS",
         help="Permit a lower precision: tf32, fp16 or bf16. May be repeated."),
+    shapes_option,
     click.option("--baselines", default="", metavar="NAMES",
         help="On a GPU: what the best solution is compared with at the end, e.g. eager,compile_tf32.  [default: all]"),
     click.option("--experience", envvar="KERNELSKILL_EXPERIENCE", metavar="FILE", default="",

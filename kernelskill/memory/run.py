@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from evaluator.types import BaselineName, DeviceSpec, Evaluation, Frozen, Mode, Status
+from evaluator.types import BaselineName, DeviceSpec, Evaluation, Frozen, Mode, Shapes, Status
 from kernelskill.config import ModelSettings
 from kernelskill.errors import Location, RunError, RunHeldError
 from kernelskill.memory.attempts import AttemptGraph
@@ -47,6 +47,8 @@ class RunConfig(Frozen):
     """Operators that may stay library code, beside the task's own."""
     allow: tuple[str, ...] = ()
     """Precision classes that are permitted, beside the task's own."""
+    shapes: Shapes = "general"
+    """Which sizes solutions are judged on."""
     baselines: tuple[BaselineName, ...] = ()
     """Mode cuda: what the best solution is compared with at the end."""
     versions: dict[str, str]

@@ -108,7 +108,7 @@ def page(bench: Bench, rows: Sequence[BenchRow], scores: Scores) -> str:
 def _asked(bench: Bench, rows: Sequence[BenchRow]) -> str:
     options, missing = bench.config.options, len(bench.tasks) - len(rows)
     text = (f"{len(bench.tasks)} tasks, at most {options['rounds']} rounds each, writer {options['writer']}, "
-            f"device {options['device']}.")
+            f"device {options['device']}, shapes {options.get('shapes', 'general')}.")
     without = ablation(*(options.get(name, usual) for name, usual in SETTINGS.items()))
     text += f" Ablation: {without}." if without else ""
     chosen = ", ".join(f"{name} {value}" for name, value in bench.config.selection.items() if value not in (None, "", [], ()))

@@ -15,6 +15,11 @@ from kernelskill.model import Usage
 from kernelskill.report.console import ratio_text, result_console, time_text
 from kernelskill.report.speedup import baseline_table, claim, final_report, headline, interval_of, missing_lines, spread_text
 
+SHAPES = {
+    "general": "right at other sizes of the task too (--shapes general)",
+    "exact": "verified at the task's own sizes alone (--shapes exact)",
+}
+
 
 def report_of(run: Run) -> dict[str, Any]:
     """The run as one JSON object; times in µs, `speedup` = start / best, both of `time_provenance`."""
@@ -29,6 +34,7 @@ def report_of(run: Run) -> dict[str, Any]:
         "repairs": sum(a.repair > 0 for a in graph.attempts),
         "writer": run.config.writer,
         "ablation": run.config.ablation,
+        "shapes": run.config.shapes,
         "usage": Usage.of(run.calls).model_dump() if run.config.model else None,
         "methods": [m.method for m in graph.methods(graph.best)],
         "attempted": [a.method.method for a in graph.attempts if not a.repair],
@@ -96,6 +102,7 @@ def print_summary(run: Run, report: dict[str, Any]) -> None:
         console.print(f"ablation  {report['ablation']}")
     if run.config.model is not None:
         console.print(f"model     {escape(usage_line(Usage.of(run.calls), run.config.model.name))}")
+    console.print(f"shapes    {SHAPES[run.config.shapes]}")
     console.print("methods   " + (" → ".join(report["methods"]) or "none helped"))
     needs = "cupy and torch" if "import torch" in run.source(run.graph.best) else "cupy alone"
     console.print(f"solution  {escape(report['solution'])}   (needs {needs})")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from evaluator.kernelbench_module import module_constants
+from evaluator.kernelbench_module import module_constants, size_places
 from evaluator.types import TaskSpec
 from kernelskill.errors import Location, TaskError
 from kernelskill.model import Task
@@ -22,7 +22,7 @@ def is_kernelbench(module: ast.Module) -> bool:
 
 
 def load_module(path: Path, text: str, module: ast.Module) -> Task:
-    """The task of a KernelBench file; sizes are its module-level integer constants. Raises TaskError.
+    """The task of a KernelBench file; its sizes are the integers that state them (`size_places`). Raises TaskError.
 
     Check sizes are proposed, unless the file states them as `CHECK_SIZES = [{constant: value, ...}, ...]`.
     """
@@ -37,9 +37,10 @@ def load_module(path: Path, text: str, module: ast.Module) -> Task:
         function = find_function(path, module, name, f"def {name}(): return [...]")
         if len(function.args.args) > len(function.args.defaults) or function.args.kwonlyargs:
             raise TaskError(f"{name} must take no argument", location=Location(path, function.lineno))
-    sizes = module_constants(text)
+    sizes = size_places(text)
     declared = read_constants(path, module, ("CHECK_SIZES",))
-    checks = read_check_sizes(declared, sizes) if declared.values else propose_check_sizes(sizes)
+    stated = ({**sizes, **check} for check in read_check_sizes(declared, module_constants(text))) if declared.values else ()
+    checks = tuple(stated) or propose_check_sizes(sizes)
     last = () if declared.values else last_resorts(sizes)
     spec = TaskSpec(name=path.stem, kind="kernelbench", path=str(path), sizes=sizes, check_sizes=checks, last_sizes=last)
     return Task(spec, path.parent, start_source="")

@@ -1,8 +1,8 @@
-"""Smaller problems of a KernelBench task: other values for its module-level integer constants.
+"""Smaller problems of a KernelBench task: other values for the integers that state its sizes.
 
-What the constants mean is not declared anywhere, so these are *candidates*: small numbers that a reference may refuse
-(channels that groups must divide, a kernel larger than its image). The evaluator runs the reference on each, leaves out
-those it refuses, and says so.
+What they mean is not declared anywhere, so these are *candidates*: small numbers that a reference may refuse (channels that
+groups must divide, a kernel larger than its image). The evaluator runs the reference on each, leaves out those it refuses, says
+so, and searches for more where too few are left (`evaluator/shapes.py`).
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ def propose_check_sizes(sizes: Sizes) -> tuple[Sizes, ...]:
     Primes (no tile divides them), the same with equal constants kept equal, one row (batch 1), tails (a multiple of 32
     plus one), odd multiples of what the structural constants divide, powers of two with the original's ratios, the
     original over a power of two, and the original with a batch of one where that is small. Constants of at most SMALL keep
-    their values. Without any larger constant the task's own sizes are the only candidate.
+    their values, but for one that is named a batch. Without any larger constant the task's own sizes are the only candidate.
     """
     large = [name for name, value in sizes.items() if value > SMALL]
     if not large:
         return (dict(sizes),)
-    unique = {tuple(c.items()): c for c in _candidates(sizes, large)}
+    varied = [name for name, value in sizes.items() if value > SMALL or "batch" in name.lower()]
+    unique = {tuple(c.items()): c for c in _candidates(sizes, varied)}
     return tuple(unique.values())
 
 
@@ -45,7 +46,7 @@ def last_resorts(sizes: Sizes) -> tuple[Sizes, ...]:
     These may take minutes to check: an image size that the layers fix stays as it is.
     """
     batch, divided = batch_constant(sizes), _divided(sizes)
-    small = [{**sizes, batch: rows} for rows in (2, 1, 3) if rows < sizes[batch]] if batch is not None else []
+    small = [{**sizes, batch: rows} for rows in (2, 1, 3) if rows != sizes[batch]] if batch is not None else []
     return (*([divided] if divided else ()), *small)
 
 

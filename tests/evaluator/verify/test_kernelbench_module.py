@@ -57,7 +57,8 @@ def test_sizes_stand_in_lists_and_in_the_functions_that_make_the_inputs(tmp_path
         "batch": 2, "hidden.1024": 1024, "hidden.20": 20, "shape.224": 224, "get_inputs.224": 224, "get_inputs.100": 100,
         "get_init_inputs.32": 32}
     path = tmp_path / "elsewhere.py"
-    path.write_text(ELSEWHERE.replace("import torch", "from types import SimpleNamespace as N; torch = N(manual_seed=print, zeros=max)"))
+    stand_in = "from types import SimpleNamespace as N; torch = N(manual_seed=print, zeros=max)"
+    path.write_text(ELSEWHERE.replace("import torch", stand_in))
     module = load_module(path, {"batch": 5, "hidden.1024": 7, "shape.224": 9, "get_inputs.224": 11, "get_init_inputs.32": 8})
     assert module.shape == (5, 3, 9, 9) and module.get_inputs() == [100] and module.get_init_inputs() == [[7] * 20, 8, 3]
     assert load_module(path).shape == (2, 3, 224, 224)
