@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
 import numpy as np
 
 from evaluator.failures import WrongForm
+from evaluator.layouts import in_order
 from evaluator.trees import Leaf
 
 ALIGNMENT = 512
@@ -27,8 +28,8 @@ class Arrays(Protocol):
     def nbytes(self, array: Any) -> int:
         """Bytes of its elements."""
 
-    def write(self, block: Any, shift: int, source: Any, scale: float) -> Any:
-        """An array `shift` bytes into the block with the source's elements times `scale`."""
+    def write(self, block: Any, shift: int, source: Any, scale: float, order: Sequence[int] | None = None) -> Any:
+        """An array `shift` bytes into the block with the source's elements times `scale`; `order`: see `Leaf.order`."""
 
     def elements(self, array: Any, flat: Any) -> Leaf:
         """Elements at flat indices, on the host. Raises WrongForm for what is no plain array of this library."""
@@ -48,6 +49,7 @@ class CupyArrays:
 
     def __init__(self, solution: Any) -> None:
         self.cupy: Any = solution.cupy
+        self._solution = solution
 
     def upload(self, leaf: Leaf) -> Any:
         """See `Arrays`."""
@@ -61,9 +63,10 @@ class CupyArrays:
         """See `Arrays`."""
         return int(array.nbytes)
 
-    def write(self, block: Any, shift: int, source: Any, scale: float) -> Any:
+    def write(self, block: Any, shift: int, source: Any, scale: float, order: Sequence[int] | None = None) -> Any:
         """See `Arrays`."""
-        array = self.cupy.ndarray(source.shape, source.dtype, memptr=block.data + shift)
+        array = self.cupy.ndarray((source.size,), source.dtype, memptr=block.data + shift)
+        array = array.reshape(source.shape) if order is None else in_order(self._solution, array, source.shape, order)
         if scale == 1.0:
             self.cupy.copyto(array, source)
         elif source.dtype.itemsize >= 4:
@@ -125,10 +128,10 @@ class TorchArrays:
         """See `Arrays`."""
         return int(array.numel() * array.element_size())
 
-    def write(self, block: Any, shift: int, source: Any, scale: float) -> Any:
+    def write(self, block: Any, shift: int, source: Any, scale: float, order: Sequence[int] | None = None) -> Any:
         """See `Arrays`."""
-        size = self.nbytes(source)
-        array = block[shift:shift + size].view(source.dtype).view(source.shape)
+        array = block[shift:shift + self.nbytes(source)].view(source.dtype)
+        array = array.view(source.shape) if order is None else in_order(self._solution, array, source.shape, order)
         with self.torch.no_grad():
             if scale == 1.0:
                 array.copy_(source)

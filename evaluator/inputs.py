@@ -63,7 +63,7 @@ def vary(own: Any, distribution: str, seed: int) -> Any:
             return leaf
         rng = np.random.default_rng([seed, zlib.crc32(paths[id(leaf)].encode())])
         values = _keep_structure(leaf, DISTRIBUTIONS[distribution](rng, leaf.shape))
-        return Leaf(round_to(values, leaf.dtype), leaf.dtype, leaf.source)
+        return Leaf(round_to(values, leaf.dtype), leaf.dtype, leaf.source, order=leaf.order)
 
     return map_leaves(redraw, own)
 

@@ -1,8 +1,10 @@
-"""Inputs that do not lie in memory as a fresh array does: views of a larger allocation, and reversed axes."""
+"""Inputs that do not lie in memory as a fresh array does: as the task made them (a transposed array), views of a larger
+allocation, and reversed axes."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from evaluator.trees import Leaf
@@ -17,21 +19,33 @@ class Device(Protocol):
     def elements(self, count: int, like: Any) -> Any:
         """A one-dimensional device array of `count` elements of `like`'s dtype, holding NaN or a large pattern."""
 
-    def reversed_axes(self, array: Any) -> Any:
-        """A view with the axes in reverse order."""
+    def with_axes(self, array: Any, axes: Sequence[int]) -> Any:
+        """A view with the axes in the given order."""
 
 
 def arranged(device: Device, leaf: Leaf, layout: str) -> Any:
-    """A device array with the leaf's values in the given layout; scalars and empty arrays are as `to_device` makes them."""
+    """A device array with the leaf's values in the given layout; scalars and empty arrays are as `to_device` makes them.
+
+    Where the layout is `contiguous`, an array that the task made in another order of its axes lies in that one.
+    """
     made = device.to_device(leaf)
-    if layout == "contiguous" or not leaf.shape or not leaf.values.size:
+    if (layout == "contiguous" and leaf.order is None) or not leaf.shape or not leaf.values.size:
         return made
-    if layout == "offset":
+    if layout == "contiguous":
+        view = in_order(device, device.elements(math.prod(leaf.shape), made), leaf.shape, leaf.order or ())
+    elif layout == "offset":
         view = device.elements(math.prod(leaf.shape) + 1, made)[1:].reshape(leaf.shape)
     elif layout == "strided":
         *outer, last = leaf.shape
         view = device.elements(2 * math.prod(leaf.shape), made).reshape((*outer, 2 * last))[..., ::2]
     else:
-        view = device.reversed_axes(device.elements(math.prod(leaf.shape), made).reshape(leaf.shape[::-1]))
+        backwards = tuple(reversed(range(len(leaf.shape))))
+        view = in_order(device, device.elements(math.prod(leaf.shape), made), leaf.shape, backwards)
     view[...] = made
     return view
+
+
+def in_order(device: Device, flat: Any, shape: Sequence[int], order: Sequence[int]) -> Any:
+    """One-dimensional memory as an array of `shape` whose axes lie in `order`, the slowest first."""
+    lying = flat.reshape(tuple(shape[axis] for axis in order))
+    return device.with_axes(lying, [order.index(axis) for axis in range(len(shape))])

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any, Literal
 
@@ -74,8 +74,8 @@ class Solution(ABC):
         """On a GPU, when all work so far is done: a stream of its own (with `synchronize`), and what makes it current."""
 
     @abstractmethod
-    def reversed_axes(self, array: Any) -> Any:
-        """A view with the axes in reverse order."""
+    def with_axes(self, array: Any, axes: Sequence[int]) -> Any:
+        """A view with the axes in the given order."""
 
     def buffers(self) -> dict[str, Leaf]:
         """Model state after the call (kernelbench)."""
@@ -148,7 +148,10 @@ class NativeSolution(Solution):
 
     def refill(self, array: Any, leaf: Leaf) -> None:
         """Copies from the host."""
-        array.set(np.ascontiguousarray(leaf.values))
+        if leaf.order is None:
+            array.set(np.ascontiguousarray(leaf.values))
+        else:
+            array[...] = self.to_device(leaf)
 
     def to_host(self, value: Any, where: str) -> Leaf:
         """Copies to the host; refuses what is no cupy.ndarray."""
@@ -179,9 +182,9 @@ class NativeSolution(Solution):
         stream = self.cupy.cuda.Stream(non_blocking=True)
         return stream, stream
 
-    def reversed_axes(self, array: Any) -> Any:
-        """`array.transpose()`."""
-        return array.transpose()
+    def with_axes(self, array: Any, axes: Sequence[int]) -> Any:
+        """`array.transpose`."""
+        return array.transpose(*axes)
 
 
 class KernelBenchSolution(Solution):
@@ -245,9 +248,9 @@ class KernelBenchSolution(Solution):
         stream = self.torch.cuda.Stream()
         return stream, self.torch.cuda.stream(stream)
 
-    def reversed_axes(self, array: Any) -> Any:
-        """`array.permute` with the axes reversed."""
-        return array.permute(*reversed(range(array.dim())))
+    def with_axes(self, array: Any, axes: Sequence[int]) -> Any:
+        """`array.permute`."""
+        return array.permute(*axes)
 
     def buffers(self) -> dict[str, Leaf]:
         """The model's buffers by name."""

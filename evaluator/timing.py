@@ -103,6 +103,7 @@ class TimedCalls:
         self.arrays: Arrays = TorchArrays(solution) if hasattr(solution, "torch") else CupyArrays(solution)
         self._inputs: Mapping[str, Any] = {}
         self._sources: dict[str, Any] = {}
+        self._orders: dict[str, tuple[int, ...] | None] = {}
         self._blocks: list[dict[str, Any]] = []
         self._scaled: frozenset[str] = frozenset()
         self._sizes: list[int] = []
@@ -130,7 +131,9 @@ class TimedCalls:
     def _prepare(self, inputs: Mapping[str, Any], sets: int, scaled: frozenset[str]) -> dict[str, Any]:
         """Uploads the inputs once, makes the sets of buffers, warms up. `scaled`: paths of inputs to multiply."""
         self._inputs, self._scaled = inputs, scaled
-        self._sources = {path: self.arrays.upload(leaf) for path, leaf in leaves(inputs, "") if isinstance(leaf, Leaf)}
+        arrays = {path: leaf for path, leaf in leaves(inputs, "") if isinstance(leaf, Leaf)}
+        self._sources = {path: self.arrays.upload(leaf) for path, leaf in arrays.items()}
+        self._orders = {path: leaf.order for path, leaf in arrays.items()}
         self._blocks = [
             {path: self.arrays.block(self.arrays.nbytes(source) + SHIFT_BYTES) for path, source in self._sources.items()}
             for _ in range(sets)
@@ -161,10 +164,9 @@ class TimedCalls:
 
     def _written(self, set_: int, shift: int, scale: float) -> dict[str, Any]:
         """The inputs in the buffers of a set, as the solution gets them."""
-        made = iter([
-            self.arrays.write(self._blocks[set_][path], shift, source, scale if path in self._scaled else 1.0)
-            for path, source in self._sources.items()
-        ])
+        scales = {path: scale if path in self._scaled else 1.0 for path in self._sources}
+        made = iter([self.arrays.write(self._blocks[set_][path], shift, source, scales[path], self._orders[path])
+                     for path, source in self._sources.items()])
         return {name: map_leaves(lambda leaf: next(made) if isinstance(leaf, Leaf) else leaf, value)
                 for name, value in self._inputs.items()}
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
 from evaluator.tiles import TILES, TiledLeaf, tiled_leaf
-from evaluator.trees import Leaf, WireError
+from evaluator.trees import Leaf, WireError, axis_order
 
 
 def as_leaf(value: Any) -> Any:
@@ -21,12 +22,13 @@ def as_leaf(value: Any) -> Any:
             return value
         raise WireError(f"a value of type {type(value).__name__}")
     tensor = value.detach().to("cpu").contiguous()
+    order = axis_order(value.shape, value.stride()) if value.layout == torch.strided else None
     if TILES.pattern(tensor.data_ptr(), tensor.nbytes) is not None:
         bits = tensor.view(torch.int16).numpy().view(np.uint16) if tensor.dtype == torch.bfloat16 else tensor.numpy()
         return tiled_leaf(Leaf(bits, str(tensor.dtype).removeprefix("torch."), "torch"))
     if tensor.dtype == torch.bfloat16:
-        return Leaf(tensor.view(torch.int16).numpy().view(np.uint16).copy(), "bfloat16", "torch")
-    return Leaf.of(tensor.numpy().copy(), "torch")
+        return Leaf(tensor.view(torch.int16).numpy().view(np.uint16).copy(), "bfloat16", "torch", order=order)
+    return replace(Leaf.of(tensor.numpy().copy(), "torch"), order=order)
 
 
 def as_tensor(leaf: Any) -> Any:

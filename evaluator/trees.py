@@ -7,8 +7,8 @@ travels as uint16 bit patterns under its own dtype name.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,8 @@ class Leaf:
     """`float32`, `bfloat16`, `int64`, ...; bfloat16 is held as uint16 bits."""
     source: str = "numpy"
     """Library that held it: `numpy`, `cupy`, `torch`, or `python` for a plain number."""
+    order: tuple[int, ...] | None = field(default=None, kw_only=True)
+    """Of a dense array that does not lie in C order where it was made (a transposed one): its axes, the slowest first."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -57,7 +59,24 @@ class Leaf:
         array = np.asarray(value)
         if array.dtype.name not in DTYPES:
             raise WireError(f"dtype {array.dtype} has no counterpart in a CUDA kernel")
-        return cls(array, array.dtype.name, source)
+        return cls(array, array.dtype.name, source, order=axis_order(array.shape, array.strides, array.itemsize))
+
+
+def axis_order(shape: Sequence[int], strides: Sequence[int], itemsize: int = 1) -> tuple[int, ...] | None:
+    """The axes of a dense array, the slowest first, where that is not C order; None for C order and for what has gaps.
+
+    `strides` are in bytes for an `itemsize` in bytes, else in elements.
+    """
+    long = [axis for axis, extent in enumerate(shape) if extent > 1]
+    order = sorted(long, key=lambda axis: (-strides[axis], axis))
+    if order == long:
+        return None
+    step = itemsize
+    for axis in reversed(order):
+        if strides[axis] != step:
+            return None
+        step *= shape[axis]
+    return (*(axis for axis in range(len(shape)) if axis not in long), *order)
 
 
 def round_to(values: NDArray[np.float64], dtype: str) -> Array:
@@ -107,7 +126,8 @@ def pack(tree: Any) -> tuple[Any, list[Array]]:
         if isinstance(node, Leaf):
             array = np.ascontiguousarray(node.values).reshape(node.values.shape)
             arrays.append(array)
-            return {"leaf": [array.dtype.name, node.dtype, list(array.shape), node.source]}
+            order = [list(node.order)] if node.order else []
+            return {"leaf": [array.dtype.name, node.dtype, list(array.shape), node.source, *order]}
         if isinstance(node, Mapping):
             return {"map": [[str(key), describe(child)] for key, child in node.items()]}
         if isinstance(node, (tuple, list)):
@@ -132,11 +152,11 @@ def unpack(description: Any, payload: bytes | bytearray | memoryview) -> Any:
         nonlocal offset
         (kind, value), = node.items()
         if kind == "leaf":
-            storage, dtype, shape, source = value
-            size = _leaf_bytes(storage, dtype, shape, source)
+            storage, dtype, shape, source, *order = value
+            size = _leaf_bytes(storage, dtype, shape, source, *order)
             array = np.frombuffer(view[offset:offset + size], dtype=storage).reshape(shape)
             offset += size
-            return Leaf(array, dtype, source)
+            return Leaf(array, dtype, source, order=tuple(order[0]) if order else None)
         if kind == "map":
             return {key: build(child) for key, child in value}
         if kind in ("list", "tuple"):
@@ -163,10 +183,12 @@ def _described(node: Any) -> Iterator[list[Any]]:
         raise WireError(f"malformed tree: {kind!r}")
 
 
-def _leaf_bytes(storage: str, dtype: str, shape: list[int], source: str) -> int:
+def _leaf_bytes(storage: str, dtype: str, shape: list[int], source: str, order: list[int] | None = None) -> int:
     bits_of_bfloat16 = dtype == "bfloat16" and storage == "uint16"
     if dtype not in DTYPES or (storage != dtype and not bits_of_bfloat16) or not isinstance(source, str):
         raise WireError(f"malformed leaf: {storage!r} as {dtype!r}")
     if not all(type(extent) is int and 0 <= extent < 1 << 48 for extent in shape):
         raise WireError(f"malformed leaf: shape {shape!r}")
+    if order is not None and (not all(type(axis) is int for axis in order) or sorted(order) != list(range(len(shape)))):
+        raise WireError(f"malformed leaf: order {order!r}")
     return int(np.dtype(storage).itemsize) * math.prod(shape)
