@@ -71,6 +71,7 @@ def examine() -> Iterator[Check]:
     yield _package(
         "litellm", ("litellm",), "a language model as the writer", "pip install 'kernelskill[llm]'"
     )
+    yield _package("mcp", ("mcp",), "serving runs to a coding agent (kernelskill mcp)", "pip install 'kernelskill[mcp]'")
     keys = [name for name in MODEL_KEYS if os.environ.get(name)]
     yield Check(
         "model keys",
