@@ -47,7 +47,7 @@ def _table(group: str, rows: str) -> Iterator[tuple[str, FactSpec]]:
 TASK = """
 task_kind | text:native,kernelbench | | task | form of the task file
 task_family | text | | task | elementwise, row_reduction, transpose, matmul; absent when not recognised (a foreign kernel)
-task_operation | text | | task | operation within the family, e.g. softmax
+task_operation | text | | task | operation within the family, e.g. softmax; where no family is known the convolution that does most of the arithmetic, e.g. conv2d, conv_transpose3d, depthwise_conv2d
 task_dtype | text | | task | dtype of the first floating-point input, e.g. float32
 task_bytes | number | B | task | inputs read once plus outputs written once
 task_flops | number | flop | task | arithmetic operations of the operation (fma = 2)

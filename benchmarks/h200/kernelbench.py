@@ -61,7 +61,8 @@ def measure(path: Path, device: DeviceSpec, nulls: bool) -> dict[str, Any]:
 
 def _timed(reference: TorchReference, device: DeviceSpec) -> dict[str, Any]:
     inputs = reference.inputs(SEED)
-    outputs, flops = count_flops(lambda: reference.outputs(inputs))
+    outputs, counts = count_flops(lambda: reference.outputs(inputs))
+    flops = sum(counts.values())
     cost = Cost(
         input_bytes=_bytes(inputs), parameter_bytes=reference.parameter_bytes, output_bytes=_bytes(outputs), flops=flops
     )

@@ -6,6 +6,7 @@ pytest.importorskip("torch")
 
 from evaluator.kernelbench_module import load_module
 from evaluator.lint.check import check
+from evaluator.lint.cost import counted
 from evaluator.lint.needless import needless
 from evaluator.lint.reference import TorchReference
 from evaluator.lint.report import LintReport, LintRequest
@@ -111,3 +112,20 @@ def test_a_task_whose_code_fails_is_not_checked(lint):
     report = lint("raise ValueError('no')")
     assert report.verdict == "not_checked"
     assert any("ValueError: no" in note for note in report.notes)
+
+
+@pytest.mark.parametrize(("layer", "inputs", "operator"), [
+    ("nn.Conv2d(4, 8, 3)", "2, 4, 9, 9", "conv2d"), ("nn.Conv3d(4, 4, 3, groups=4)", "2, 4, 5, 5, 5", "depthwise_conv3d"),
+    ("nn.ConvTranspose1d(4, 8, 3)", "2, 4, 9", "conv_transpose1d"),
+    ("nn.Conv1d(4, 8, 3, groups=2)", "2, 4, 9", "grouped_conv1d"),
+    ("nn.Linear(4, 8)", "2, 4", "addmm"), ("nn.ReLU()", "2, 4", ""),
+    ("nn.Sequential(nn.Linear(4, 6), nn.Unflatten(1, (1, 6)), nn.Conv1d(1, 4, 3))", "2, 4", ""),
+])
+def test_the_operator_that_does_most_of_the_arithmetic(tmp_path, layer, inputs, operator):
+    path = tmp_path / "problem.py"
+    path.write_text(
+        f"{HEAD}class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.layer = {layer}\n"
+        "    def forward(self, x):\n        return self.layer(x)\n"
+        f"def get_inputs():\n    return [torch.rand({inputs})]\ndef get_init_inputs():\n    return []\n")
+    cost = counted(load_module(str(path), {}))
+    assert cost.operator == operator and (cost.flops > 0) == ("ReLU" not in layer)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -198,6 +199,21 @@ def test_compute_bound_speed_of_light():
     assert found["task_flops"] == 2 * 2048 * 2048 * 512
     assert found["sol_time_us"] == pytest.approx(found["task_flops"] / H200.fp32_flops_per_s * 1e6)
     assert found["task_reduction_length"] == 512
+
+
+def test_a_foreign_convolution_is_known_by_what_the_reference_calls():
+    task = replace(load_task(EXAMPLES / "matmul"), family="", operation="", flops="", arguments={})
+
+    def found(time_us):
+        evaluation = passed([], time=TimeEstimate(provenance="modelled", time_us=time_us)).model_copy(
+            update={"task_facts": {"task_bytes": 4.2e6, "task_flops": 6e12}, "task_operator": "conv_transpose2d"})
+        return values(collect(task, task.start_source, evaluation, H200))
+
+    slow = found(200_000.0)
+    assert slow["task_operation"] == "conv_transpose2d" and "task_family" not in slow
+    assert slow["sol_time_us"] == pytest.approx(6e12 / H200.fp32_flops_per_s * 1e6)
+    shortcut = found(5_000.0)
+    assert shortcut["sol_time_us"] == pytest.approx(4.2e6 / H200.measured_dram_bytes_per_s * 1e6)
 
 
 def test_sass_counts():
