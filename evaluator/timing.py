@@ -217,12 +217,12 @@ def positions(seed: int, output: int, size: int, count: int) -> Any:
 
 def scaled(leaf: Leaf, scale: float) -> Leaf:
     """What `write` puts on the device: every element times `scale`, rounded once to float32 or wider, then to the dtype."""
-    if leaf.dtype == "float64":
-        return Leaf(leaf.values * scale, leaf.dtype, leaf.source)
+    if leaf.dtype in ("float32", "float64"):  # the factor is exact in float32, so a product in float32 is rounded once
+        return Leaf(leaf.values * leaf.values.dtype.type(scale), leaf.dtype, leaf.source, order=leaf.order)
     from evaluator.trees import round_to
 
     product = (leaf.as_float64() * scale).astype(np.float32)
-    return Leaf(round_to(product.astype(np.float64), leaf.dtype), leaf.dtype, leaf.source)
+    return Leaf(round_to(product.astype(np.float64), leaf.dtype), leaf.dtype, leaf.source, order=leaf.order)
 
 
 def _over_outputs(function: Callable[[Any], Any], result: Any) -> Any:

@@ -68,6 +68,13 @@ def optimise(name: str, folder: Path, rounds: int, until: float) -> float:
     return time.monotonic() - began
 
 
+def spent(path: Path, seconds: float) -> float:
+    """Seconds of a run over all the times that it was gone on with, kept in a file beside it."""
+    total = seconds + (float(path.read_text(encoding="utf-8")) if path.exists() else 0.0)
+    path.write_text(f"{total}", encoding="utf-8")
+    return total
+
+
 def stop(process: subprocess.Popen[str]) -> None:
     """Interrupts a run that has not ended, which ends its evaluation too."""
     if process.poll() is not None:
@@ -140,7 +147,7 @@ def main(argv: list[str]) -> int:
     def one(name: str, home: Path) -> str:
         if until - time.monotonic() < LEAST_SECONDS:
             return "left out: the budget is spent"
-        seconds = optimise(name, home / name, options.rounds, until)
+        seconds = spent(home / f"{name}.seconds", optimise(name, home / name, options.rounds, until))
         row = row_of(Run.open(home / name), seconds, simulated[name])
         if row is None:
             return "cut off before its first decision"

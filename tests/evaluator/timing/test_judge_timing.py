@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from cpu_session import HONEST, PROBLEM
 
-from evaluator.judge_timing import CHECKED_EARLY, LOOKS, SAMPLES, OtherEnded, WrongWhenTimed, _planned
+from evaluator.judge_timing import CHECKED_EARLY, FACTOR_BITS, LOOKS, SAMPLES, OtherEnded, WrongWhenTimed, _planned
 from evaluator.precision import Precision
 from evaluator.runner import Ended
+from evaluator.timing import scaled
+from evaluator.trees import Leaf
 from evaluator.types import Status
 
 HEADER = "import torch\nclass ModelNew(torch.nn.Module):\n    calls = 0\n    kept = None\n    def forward(self, x):\n"
@@ -182,3 +185,16 @@ def test_a_reference_that_fails_ahead_fails_where_it_is_needed(stage):
     session.begin_reference()
     with pytest.raises(ZeroDivisionError):
         session.checkpoint()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_scaled_inputs_are_rounded_once_to_their_dtype(dtype):
+    bits = np.random.default_rng(2).integers(0, 1 << 32, 100_000, dtype=np.uint32)
+    with np.errstate(all="ignore"):
+        values = bits.view(np.float32).astype(dtype)  # every exponent, denormals among them
+    values = values[np.isfinite(values)]
+    for factor in (0.9, 943719 / (1 << FACTOR_BITS), 1 - 1 / (1 << FACTOR_BITS)):
+        factor = int(factor * (1 << FACTOR_BITS)) / (1 << FACTOR_BITS)
+        exact = values.astype(np.float64) * factor
+        want = exact if dtype == "float64" else exact.astype(np.float32).astype(dtype)
+        assert (scaled(Leaf.of(values), factor).values == want).all()
