@@ -10,9 +10,9 @@ from kernelskill.paths import methods_folder, rules_folder
 from kernelskill.policy import RuleBook, load_rules
 
 
-def rule_folders(extra: Sequence[Path] = ()) -> list[Path]:
-    """The built-in rules first, the user's after them: a later rule wins by id."""
-    return [rules_folder(), *extra]
+def rule_folders(extra: Sequence[Path] = (), builtin: Path | None = None) -> list[Path]:
+    """The built-in rules (or those that stand in for them) first, the user's after them: a later rule wins by id."""
+    return [builtin or rules_folder(), *extra]
 
 
 def method_ids() -> list[str]:
@@ -20,6 +20,6 @@ def method_ids() -> list[str]:
     return sorted(load_methods(methods_folder()))
 
 
-def rule_book(extra: Sequence[Path] = ()) -> RuleBook:
+def rule_book(extra: Sequence[Path] = (), builtin: Path | None = None) -> RuleBook:
     """The rules of these folders. Raises RuleError, MethodError when they cannot be used."""
-    return load_rules(rule_folders(extra), method_ids())
+    return load_rules(rule_folders(extra, builtin), method_ids())

@@ -99,22 +99,22 @@ def known_method(method: str) -> None:
         raise KernelSkillError(f"no method {method!r}", hint=hint)
 
 
-def rules_of(run: Run, more: Sequence[Path] = ()) -> RuleBook:
-    """The rules a run was made with, as they are now, with more folders after them."""
-    return rule_book([*map(Path, run.config.rules), *more])
+def rules_of(run: Run, more: Sequence[Path] = (), builtin: Path | None = None) -> RuleBook:
+    """The rules a run was made with, as they are now, with more folders after them; `builtin` stands in for the built-in ones."""
+    return rule_book([*map(Path, run.config.rules), *more], builtin)
 
 
-def decider_of(run: Run) -> Policy | RandomPolicy | FreeChoice:
-    """Who decided in a run, as it is now."""
+def decider_of(run: Run, builtin: Path | None = None) -> Policy | RandomPolicy | FreeChoice:
+    """Who decided in a run, as it is now, or with other built-in rules."""
     if not run.config.long_term:
         return FreeChoice()
-    return RandomPolicy(run.config.policy_seed) if run.config.policy == "random" else Policy(rules_of(run))
+    return RandomPolicy(run.config.policy_seed) if run.config.policy == "random" else Policy(rules_of(run, (), builtin))
 
 
-def replay_run(folder: Path) -> tuple[int, str]:
+def replay_run(folder: Path, builtin: Path | None = None) -> tuple[int, str]:
     """(decisions taken again, the first difference; "" when every decision came out the same)."""
     run = Run.open(folder)
-    policy = decider_of(run)
+    policy = decider_of(run, builtin)
     for count, (round_, _, decision) in enumerate(run.decisions, start=1):
         difference = (replay(decision, policy) if isinstance(policy, Policy) else
                       next(differences(decision, policy.decide(decision.facts)), ""))

@@ -135,6 +135,15 @@ def test_replay_names_the_first_difference(kernelskill, run_copy):
     assert kernelskill("replay", run_copy, expect=1).out.startswith("round 1: candidates: launch_tuning was")
 
 
+def test_replay_with_the_rules_of_another_version(kernelskill, recorded_run, tmp_path):
+    shutil.copytree(ROOT / "rules", tmp_path / "rules")
+    same = kernelskill("replay", recorded_run, "--builtin", tmp_path / "rules", "--json").json
+    assert same == {"decisions": 3, "identical": True, "difference": None}
+    for file in (tmp_path / "rules" / "latency").glob("*.yaml"):
+        file.unlink()
+    assert "the rules differ" in kernelskill("replay", recorded_run, "--builtin", tmp_path / "rules", expect=1).out
+
+
 def test_a_decision_of_another_version_is_refused(kernelskill, run_copy):
     journal = run_copy / "journal.jsonl"
     journal.write_text(journal.read_text().replace('"decision": {"version": 1', '"decision": {"version": 7'))
