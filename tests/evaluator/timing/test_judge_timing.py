@@ -198,3 +198,17 @@ def test_scaled_inputs_are_rounded_once_to_their_dtype(dtype):
         exact = values.astype(np.float64) * factor
         want = exact if dtype == "float64" else exact.astype(np.float32).astype(dtype)
         assert (scaled(Leaf.of(values), factor).values == want).all()
+
+
+@pytest.mark.parametrize(("steady", "samples"), [(True, LOOKS[0]), (False, SAMPLES[1])])
+def test_two_that_take_turns_are_sampled_until_both_are_known(stage, monkeypatch, steady, samples):
+    monkeypatch.setattr("evaluator.judge_timing.BUDGET_SECONDS", 30.0)
+    made = stage()
+    session = made.session()
+    first, second = made.ready(session, HONEST), made.ready(session, HONEST)
+    rng = np.random.default_rng(1)
+    times = {first: lambda: 50.0, second: lambda: 50.0 if steady else rng.normal(50, 9)}
+    monkeypatch.setattr(session, "sample", lambda runner, *_, **__: float(times[runner]()))
+    monkeypatch.setattr(session, "check", lambda *_: None)
+    own, other = session.in_turns(first, second)
+    assert own.samples == other.samples == samples
