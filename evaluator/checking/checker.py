@@ -7,6 +7,7 @@ import resource
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from evaluator.checking.properties import (
 from evaluator.checking.relation_scenario import related
 from evaluator.checking.relations import relations_of
 from evaluator.checking.search import Fault, Search
-from evaluator.checking.strategies import Prepared, Space, examples_of, space_of, sweep
+from evaluator.checking.strategies import FailedBefore, Space, examples_of, prepared_of, space_of, sweep
 from evaluator.checking.types import (
     LAYOUTS,
     TITLES,
@@ -59,6 +60,8 @@ WORK_LIMIT = {"sim": 1 << 14, "cuda": 1 << 20}
 LEAST_COST, COST_OF_EXAMPLE = 4.0, 0.05
 """Nominal seconds (`lab.COST_OF_CALL`) of the whole check, and more for each random example that is asked for: 100 of them take
 less than ten seconds on a core of its own. What stops a search is counted, not measured: the same seed finds the same."""
+LARGEST_SHARE, CALLS_OF_PAIR = 0.5, 4.0
+"""What the first search may take, which shows most faults; calls of an example that is a pair, over those of another."""
 REST_COST = 2.0
 """Nominal seconds for all that is left once a property is violated: there is something to mend, and then a next check."""
 ONE_CALL: tuple[Property, ...] = ("runs", "agreement", "written", "inputs", "bounds", "synchronisation")
@@ -113,6 +116,11 @@ class Experiment:
     note: str = ""
     counts: bool = True
     """False: a fault is reported, not held against the solution."""
+
+    @property
+    def weight(self) -> float:
+        """What it costs beside the others."""
+        return (self.examples + len(self.prepared)) * (CALLS_OF_PAIR if self.pairs else 1.0)
 
 
 class _Check:
@@ -172,7 +180,8 @@ class _Check:
             if self._violated() and not shown:
                 most, shown = min(most, lab.cost + REST_COST), True
             left = max(most - lab.cost, 0.0)
-            self._decide(experiment, trial, left / 2 if position == 0 else left / (len(experiments) - position))
+            weight = experiment.weight / sum(other.weight for other in experiments[position:])
+            self._decide(experiment, trial, left * (LARGEST_SHARE if position == 0 else weight))
         self._not_tested()
         return self._report(lab)
 
@@ -206,7 +215,8 @@ class _Check:
         n = self.request.examples
         finite = self._space(lab, tuple(FINITE), dtypes=("", *self.declaration.dtypes))
         swept = list(sweep(finite, self.dangers.numbers, anchors, self.seed))
-        few = swept[:: max(1, len(swept) // 12)]
+        short = [example for example in swept if math.prod(example.sizes.values()) <= finite.work_limit]
+        few = short[:: max(1, len(short) // 12)]
         yield Experiment(ONE_CALL[:-1] if self.gpu else ONE_CALL, one_call, finite, n, swept)
         if self.declaration.values == "any":
             special = self._space(lab, tuple(SPECIAL))
@@ -251,9 +261,9 @@ class _Check:
         search = Search(trial, experiment.scenario, share, shrinks=experiment.counts)
         known = [example for example in self.request.known if not experiment.pairs]
         strategy: Any = examples_of(experiment.space)
-        database = None if experiment.pairs else Prepared(experiment.space, [*known, *experiment.prepared])
-        count = experiment.examples + (len(database.entries) if database is not None else 0)
-        search.run(st.tuples(strategy, strategy) if experiment.pairs else strategy, database, count, self.seed)
+        prepared = [*(e for e in known if experiment.space.choices(e)), *prepared_of(experiment.space, experiment.prepared)]
+        search.run(st.tuples(strategy, strategy) if experiment.pairs else strategy, prepared,
+                   partial(FailedBefore, experiment.space), experiment.examples, self.seed)
         self.examples += search.judged
         if experiment.counts:
             search.walk(experiment.space.smaller)

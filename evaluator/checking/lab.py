@@ -24,11 +24,13 @@ SPARE_PROCESSES = {"sim": 12, "cuda": 24}
 CALL_SECONDS = 20.0
 """One call may take this long."""
 KEPT_EXPECTATIONS = 64
-COST_OF_CALL, COST_OF_PROCESS, INSTRUCTIONS_PER_SECOND = 0.006, 0.5, 5e6
+COST_OF_CALL, COST_OF_PROCESS, INSTRUCTIONS_PER_SECOND = 0.006, 0.5, 7e6
 """What a call, and a process to make it in, cost in nominal seconds, and how many simulated warp instructions cost one more:
 about what they take on one core of a 2020s server, always the same, so that a check does the same however busy it is."""
 SLOW_COST = 0.3
 """Nominal seconds of a call that is slow."""
+MOST_COST, TELLING = 1.0, 256
+"""Nominal seconds that a call may be bound to cost, judged by one on a size of at least so much."""
 SLOW_CALLS = 2
 """After so many slow calls of smaller examples, a larger one is left out."""
 
@@ -82,6 +84,7 @@ class Lab:
         self._loaded = False
         self._executed = 0
         """Simulated instructions that the present process has told of."""
+        self._costs: list[tuple[Mapping[str, int], float]] = []
         self._posed: dict[Example, Posed] = {}
         self.oracle: Oracle = load_oracle(self.request.request.task)
 
@@ -91,9 +94,19 @@ class Lab:
             runner.close()
 
     def too_slow(self, example: Example) -> bool:
-        """Whether examples that are in no size larger cost much already."""
+        """Whether examples that are in no size larger cost much already, or this one is bound to."""
+        if any(self._scaled(sizes, cost, example.sizes) > MOST_COST for sizes, cost in self._costs):
+            return True
         smaller = [s for s in self.slow if all(example.sizes.get(name, 0) >= value for name, value in s.items())]
         return len(smaller) >= SLOW_CALLS
+
+    @staticmethod
+    def _scaled(sizes: Mapping[str, int], cost: float, larger: Mapping[str, int]) -> float:
+        """`cost` as the one size that is larger in `larger` grows; 0 where others differ, or are too small to tell."""
+        differing = [name for name in sizes if sizes[name] != larger.get(name)]
+        if len(differing) != 1 or sizes[differing[0]] < TELLING:
+            return 0.0
+        return cost * larger[differing[0]] / sizes[differing[0]]
 
     @property
     def time_left(self) -> float:
@@ -188,6 +201,7 @@ class Lab:
         cost = seconds if self.request.request.mode == "cuda" else (executed - self._executed) / INSTRUCTIONS_PER_SECOND
         self._executed = executed
         self.cost += cost
+        self._costs.append((example.sizes, cost))
         if cost > SLOW_COST:
             self.slow.append(dict(example.sizes))
 

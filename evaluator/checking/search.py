@@ -1,14 +1,14 @@
-"""One Hypothesis search: prepared examples first, then random ones, then shrinking, within a share of the work."""
+"""One search: prepared examples first, then Hypothesis's random ones, then its shrinking, within a share of the work."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, Verbosity, given, reject, seed, settings
+from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 from hypothesis.database import ExampleDatabase
 from hypothesis.errors import Flaky, Unsatisfiable, UnsatisfiedAssumption
 from hypothesis.strategies import SearchStrategy
@@ -69,14 +69,23 @@ class Search:
     _until: float = math.inf
     """Of the clock."""
 
-    def run(self, strategy: SearchStrategy[Any], database: ExampleDatabase | None, examples: int, seed_value: int) -> None:
-        """Draws up to `examples` examples beside the prepared ones. Never raises for what the solution does."""
-        self._most = self.trial.lab.cost + self.share
-        self.limit = ATTEMPTS * examples + 20
+    def run(
+        self, strategy: SearchStrategy[Any], prepared: Sequence[Example], failing: Callable[[Example], ExampleDatabase],
+        examples: int, seed_value: int,
+    ) -> None:
+        """Tries the prepared examples until one fails, then draws up to `examples` others; shrinks what fails.
 
-        @seed(seed_value)
+        `failing` makes of an example what has Hypothesis begin with it. Never raises for what the solution does.
+        """
+        self._most = self.trial.lab.cost + self.share
+        self.limit = ATTEMPTS * (examples + len(prepared)) + 20
+        found = next((example for example in prepared if self._fails(example)), None)
+        database = failing(found) if found is not None else None
+
+        # `settings` outside of `seed`, which switches the database off.
         @settings(max_examples=examples, deadline=None, database=database, phases=PHASES if self.shrinks else PHASES[:2],
                   suppress_health_check=SUPPRESSED, report_multiple_bugs=True, verbosity=Verbosity.quiet, print_blob=False)
+        @seed(seed_value)
         @given(strategy)
         def property_test(example: Any) -> None:
             self._try(example)
@@ -89,6 +98,12 @@ class Search:
             if not self.faults:
                 raise
             self._mark_flaky(failed)
+
+    def _fails(self, example: Example) -> bool:
+        try:
+            return self._verdict(example) is not None
+        except UnsatisfiedAssumption:
+            return False
 
     def walk(self, smaller: Callable[[Example], Iterable[Example]]) -> None:
         """Takes for each fault the first of `smaller(its example)` that shows it too.
@@ -131,7 +146,7 @@ class Search:
             return self._known.get(example)
         if example not in self._known and any(self.trial.lab.too_slow(part) for part in _parts(example)):
             self.left_out += 1
-            reject()
+            raise UnsatisfiedAssumption
         try:
             self.scenario(self.trial, example)
         except Violation as violation:

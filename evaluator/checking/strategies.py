@@ -26,6 +26,8 @@ OWN = -1
 """Among a size's values: whatever the variant has."""
 LONG = 8
 """How much longer than the work limit an example may be that is long in one size and the least in all others."""
+FLAT = (1021, 65537)
+"""Lengths of one size where all others are the least. The longer one is beyond 16 bits and a grid's second axis."""
 SWEPT_ALONE = 3
 """Where one size is at a boundary, what the others are."""
 
@@ -129,6 +131,12 @@ def _candidates(numbers: Sequence[int], cap: int, own: set[int], bounds: Mapping
     return tuple(sorted(kept)) or (max(low, step),)
 
 
+def prepared_of(space: Space, examples: Iterable[Example]) -> list[Example]:
+    """Those of `examples` that the space has, each once, the smallest sizes first."""
+    kept = dict.fromkeys(example for example in examples if space.choices(example) is not None)
+    return sorted(kept, key=lambda example: math.prod(example.sizes.values()))
+
+
 def sweep(space: Space, numbers: Iterable[int], anchors: Sequence[Mapping[str, int]], seed: int = 0) -> Iterator[Example]:
     """The systematic examples: the task's own check sizes, every size at every boundary alone, all sizes equal, long and flat.
 
@@ -152,7 +160,7 @@ def _swept_sizes(space: Space, numbers: Iterable[int], anchors: Sequence[Mapping
                 yield {**variant, **({} if variant else alone), name: value}
             if not variant:
                 flat = {other: column[0] for other, column in zip(space.names, space.sizes, strict=True)}
-                yield {**flat, name: max(value for value in values if value <= LONG * space.work_limit)}
+                yield from ({**flat, name: _nearest(values, length)} for length in FLAT)
     for value in (1, 2, 33) if len(space.names) > 1 and not space.variants[0] else ():
         yield {name: _nearest(column, value) for name, column in zip(space.names, space.sizes, strict=True)}
 
@@ -161,17 +169,17 @@ def _nearest(column: Sequence[int], value: int) -> int:
     return min(column, key=lambda candidate: (abs(candidate - value), candidate))
 
 
-class Prepared(ExampleDatabase):
-    """Hands Hypothesis the prepared examples as if they had failed before: it tries each, and shrinks those that fail."""
+class FailedBefore(ExampleDatabase):
+    """Hands Hypothesis an example as if it had failed before, so that it tries it first and shrinks it."""
 
-    def __init__(self, space: Space, examples: Iterable[Example]) -> None:
+    def __init__(self, space: Space, example: Example) -> None:
         super().__init__()
-        found = (space.choices(example) for example in examples)
-        self.entries = list(dict.fromkeys(choices_to_bytes(choices) for choices in found if choices is not None))
+        choices = space.choices(example)
+        self.entries = () if choices is None else (choices_to_bytes(choices),)
 
     def fetch(self, key: bytes) -> Iterable[bytes]:
-        """The prepared ones, for the test's own key; its secondary corpora are empty."""
-        return () if key.endswith((b".secondary", b".pareto")) else tuple(self.entries)
+        """The example, among the secondary ones: what is found under the test's own key is not shrunk again."""
+        return self.entries if key.endswith(b".secondary") else ()
 
     def save(self, key: bytes, value: bytes) -> None:
         """Nothing is kept: a report names its counterexamples itself."""

@@ -25,7 +25,14 @@ LARGEST = {"bfloat16": 3.39e38, "float16": 65504.0, "float32": 3.40e38, "float64
 
 
 def _sorted(rng: Rng, shape: tuple[int, ...], _: str) -> NDArray[Any]:
-    return np.sort(rng.standard_normal(math.prod(shape))).reshape(shape)
+    """Quarters, whose sums are exact: adding them one by one runs far from zero and back, which the bound of tolerance.py, made
+    for terms in random order, does not cover. Many are equal, as a kernel that looks for a place must be ready for."""
+    return np.sort(np.round(4.0 * rng.standard_normal(math.prod(shape))) / 4.0).reshape(shape)
+
+
+def _ties(rng: Rng, shape: tuple[int, ...], _: str) -> NDArray[Any]:
+    """A handful of values in random order: every extreme is met several times."""
+    return rng.integers(-2, 3, shape) / 2.0
 
 
 def _cancelling(rng: Rng, shape: tuple[int, ...], _: str) -> NDArray[Any]:
@@ -70,7 +77,7 @@ def _huge(rng: Rng, shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
 
 
 FINITE: Mapping[str, Maker | None] = {
-    TASK: None, **dict.fromkeys(DISTRIBUTIONS), "sorted": _sorted, "cancelling": _cancelling,
+    TASK: None, **dict.fromkeys(DISTRIBUTIONS), "sorted": _sorted, "ties": _ties, "cancelling": _cancelling,
     "shifted": _shifted, "one_hot": _one_hot,
 }
 """None: the verification makes them."""
