@@ -49,6 +49,14 @@ def print_evaluation(evaluation: Evaluation) -> None:
     checks = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in evaluation.checks.items())
     console.print(f"checked   {checks or 'nothing'}; on {evaluation.environment.device} in {evaluation.environment.sandbox}",
                   style="dim", markup=False)
+    console.print(seconds_line(evaluation), style="dim", markup=False)
+
+
+def seconds_line(evaluation: Evaluation) -> str:
+    """What the evaluation took, and its parts, the longest first."""
+    seconds = evaluation.stage_seconds
+    parts = [f"{name} {value:.1f}" for name, value in sorted(seconds.items(), key=lambda item: -item[1]) if value >= 0.05]
+    return f"took      {sum(seconds.values()):.1f} s: {', '.join(parts)}"
 
 
 def time_lines(evaluation: Evaluation) -> list[str]:

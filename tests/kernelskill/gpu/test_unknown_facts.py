@@ -6,7 +6,7 @@ from evaluator.ncu import read_profiles
 from evaluator.types import Environment, Evaluation, Status
 from kernelskill.model import Fact
 from kernelskill.policy import Policy, load_rules, why_not
-from kernelskill.report.evaluation import counter_lines, unknown_lines
+from kernelskill.report.evaluation import counter_lines, seconds_line, unknown_lines
 
 RULES = """
 rules:
@@ -55,3 +55,10 @@ def test_an_evaluation_says_what_limits_each_kernel_and_what_nvidias_rules_expec
     gemm, relu, _ = counter_lines(evaluation)
     assert gemm.startswith("counters  gemm: DRAM 0 %, L2 20 %, L1 98 %, SM 65 % of peak; Nsight Compute names l1")
     assert relu.endswith("its rules estimate HighPipeUtilization 84 %, IssueSlotUtilization 46 %, CPIStall 46 %")
+
+
+def test_where_the_seconds_of_an_evaluation_went_is_said_the_longest_part_first():
+    where = Environment(device="NVIDIA H200", simulated=False, arch="sm_90")
+    evaluation = Evaluation(status=Status.PASSED, message="", environment=where,
+                            stage_seconds={"guard": 0.002, "verify": 0.61, "counters": 5.42, "close": 0.06})
+    assert seconds_line(evaluation) == "took      6.1 s: counters 5.4, verify 0.6, close 0.1"
