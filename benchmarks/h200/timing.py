@@ -194,6 +194,7 @@ def _in_turns(request: Request) -> tuple[TimeEstimate, TimeEstimate]:
         for runner in runners:
             runner.load()
             session.prepare(runner)
+        session.checkpoint()  # before the clock of the turns runs
         return session.in_turns(runners[0], runners[1])
     finally:
         for runner in runners:
