@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,10 +21,13 @@ from evaluator.inputs import TASK, Case, vary, vary_constants
 from evaluator.native_module import load_reference
 from evaluator.precision import Yardstick, relative_error
 from evaluator.shapes import MEDIUM_PROBLEM
+from evaluator.soon import soon
 from evaluator.tolerance import UNIT_ROUNDOFF, allowed_error, reduction_length, smooth_spread, working_roundoff
 from evaluator.trees import Leaf, WireError, leaves, map_leaves, round_to, total_bytes
 from evaluator.types import TaskSpec
 
+CONCURRENT_BYTES = 1 << 30
+"""Of larger inputs the runs of the reference, each in double precision, follow each other."""
 PERTURBATIONS = 3
 """Random perturbations that measure the conditioning (see tolerance.py)."""
 OWN_ERROR_FACTOR = 4.0
@@ -169,16 +171,16 @@ class Oracle(ABC):
             return pick(whole), reduction_length((problem.inputs, problem.state), whole)
 
         (own, terms), precise, moved = self._all_of(
-            in_own_dtypes, lambda: pick(self._precise_outputs(problem, None)), lambda: self._moved(problem, seed, pick, 1))
+            total_bytes(problem.inputs), in_own_dtypes, lambda: pick(self._precise_outputs(problem, None)),
+            lambda: self._moved(problem, seed, pick, 1))
         expected = self._with_tolerance(problem, own, precise, moved, terms)
         return _widened(expected, own) if compare(expected, own, Case({}, TASK, seed)) else expected
 
-    def _all_of(self, *runs: Callable[[], Any]) -> list[Any]:
-        """What each returns; at once where the reference can do that."""
-        if not self.concurrent:
+    def _all_of(self, nbytes: int, *runs: Callable[[], Any]) -> list[Any]:
+        """What each returns for inputs of so many bytes; at once where the reference, and the memory, can do that."""
+        if not self.concurrent or nbytes > CONCURRENT_BYTES:
             return [run() for run in runs]
-        with ThreadPoolExecutor(len(runs)) as threads:
-            return [future.result() for future in [threads.submit(run) for run in runs]]
+        return [future.result() for future in [soon(run) for run in runs]]
 
     def _moved(
         self, problem: Problem, seed: int, pick: Callable[[Any], Any] = lambda tree: tree, perturbations: int = PERTURBATIONS,
