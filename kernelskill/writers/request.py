@@ -43,6 +43,7 @@ class TaskBrief(Frozen):
     """Source of the reference."""
     sizes: dict[str, int]
     check_sizes: tuple[dict[str, int], ...]
+    """None where the task's own sizes alone count."""
     tolerance: Tolerance
     imports: tuple[str, ...]
     """Modules that a solution may import."""

@@ -53,6 +53,12 @@ def test_a_prompt_holds_method_evidence_constraints_history_and_reply_format():
         assert part in text, part
 
 
+def test_where_the_tasks_own_sizes_alone_count_no_others_are_asked_for():
+    text = render(with_(task=TASK.model_copy(update={"check_sizes": ()}))).markdown
+    assert "right for these sizes, which alone count" in text and "rows=8192" in text
+    assert "any sizes" not in text and "Checked at" not in text and "rows=67" not in text
+
+
 def test_a_request_survives_json():
     assert Request.model_validate_json(REQUEST.model_dump_json()) == REQUEST
 
