@@ -78,14 +78,22 @@ def _in_turns(final: Mapping[str, Any] | None) -> str:
 def _costs(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """Seconds of an evaluation, part by part, over all runs."""
     rows = list(rows)
-    count = sum(row["cost"]["evaluations"] for row in rows)
+    count, wall = (sum(row["cost"][name] for row in rows) for name in ("evaluations", "wall_s"))
+    lines = [f"{count} evaluations in {wall:.0f} s of runs, decisions and writing included. Seconds of an evaluation on average: "
+             f"{_average(rows, 'stage_s', count)}."]
+    profiled = [row for row in rows if row["cost"].get("profiled")]
+    if profiled:
+        looked_into = sum(row["cost"]["profiled"] for row in profiled)
+        lines.append(f"Of the {looked_into} that the tools looked into: {_average(profiled, 'profiled_stage_s', looked_into)}.")
+    return lines
+
+
+def _average(rows: Iterable[Mapping[str, Any]], field: str, count: int) -> str:
     seconds: Counter[str] = Counter()
     for row in rows:
-        seconds.update(row["cost"]["stage_s"])
+        seconds.update(row["cost"][field])
     parts = ", ".join(f"{name} {total / count:.2f}" for name, total in seconds.most_common() if total / count >= 0.005)
-    wall = sum(row["cost"]["wall_s"] for row in rows)
-    return [f"{count} evaluations in {wall:.0f} s of runs, decisions and writing included.",
-            f"Seconds of an evaluation on average: {parts}."]
+    return f"{sum(seconds.values()) / count:.1f} ({parts})"
 
 
 def _lines(records: Mapping[str, Any]) -> list[tuple[str, str, str]]:
