@@ -79,8 +79,8 @@ def _costs(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """Seconds of an evaluation, part by part, over all runs."""
     rows = list(rows)
     count, wall = (sum(row["cost"][name] for row in rows) for name in ("evaluations", "wall_s"))
-    lines = [f"{count} evaluations in {wall:.0f} s of runs, decisions and writing included. Seconds of an evaluation on average: "
-             f"{_average(rows, 'stage_s', count)}."]
+    lines = [f"{count} evaluations in {wall:.0f} s of runs, decisions and writing included.",
+             f"Seconds of an evaluation on average: {_average(rows, 'stage_s', count)}."]
     profiled = [row for row in rows if row["cost"].get("profiled")]
     if profiled:
         looked_into = sum(row["cost"]["profiled"] for row in profiled)
