@@ -1,6 +1,6 @@
 """`python -m evaluator [SANDBOX [TASK]]`: one request as JSON on stdin, the answer as one line of JSON on stdout.
 
-TASK is `evaluate` (a Request, an Evaluation) or `check` (a CheckRequest, a CheckReport).
+TASK is `evaluate` (a Request, an Evaluation), `check` (a CheckRequest, a CheckReport) or `shapes` (a SurveyRequest, Surveys).
 
 Nothing else reaches stdout: file descriptor 1 is given to stderr before any other code runs. SANDBOX is what the caller
 wrapped this process in, for the record.
@@ -43,6 +43,10 @@ def answered(task: str, payload: bytes, sandbox: str) -> str:
         from evaluator.checking.types import CheckRequest
 
         return check_here(CheckRequest.model_validate_json(payload), sandbox).to_json()
+    if task == "shapes":
+        from evaluator.shape_survey import SurveyRequest, survey_here
+
+        return survey_here(SurveyRequest.model_validate_json(payload)).model_dump_json()
     from evaluator.types import Request
     from evaluator.worker import evaluate_here
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from evaluator.trees import leaves
 from evaluator.types import DeviceSpec, Frozen
@@ -82,10 +82,29 @@ def meta_cost(module: Any) -> Cost | None:
         return None
 
 
-def counted(module: Any) -> Cost:
-    """Of a loaded problem file. Raises NotCounted with the reason.
+class Called(NamedTuple):
+    """One forward pass on tensors without data."""
 
-    Recurrent layers run step by step on meta tensors, which takes a minute: they are not counted.
+    model: Any
+    inputs: Any
+    outputs: Any
+    flops: Mapping[str, int]
+    """By operator."""
+
+
+def counted(module: Any) -> Cost:
+    """Of a loaded problem file. Raises NotCounted with the reason."""
+    model, inputs, outputs, flops = called_without_data(module)
+    return Cost(
+        input_bytes=_bytes(inputs), parameter_bytes=_bytes([*model.parameters(), *model.buffers()]),
+        output_bytes=_bytes(outputs), flops=sum(flops.values()), operator=_dominant(flops),
+    )
+
+
+def called_without_data(module: Any) -> Called:
+    """One forward pass of a loaded problem file. Raises NotCounted with the reason.
+
+    Recurrent layers run step by step on meta tensors, which takes a minute: they are not called.
     """
     import torch
 
@@ -95,15 +114,12 @@ def counted(module: Any) -> Cost:
             model = module.Model(**init) if isinstance(init, Mapping) else module.Model(*init)
             recurrent = any(isinstance(layer, torch.nn.RNNBase) for layer in model.modules())
             inputs = module.get_inputs()
-            outputs, counts = (None, {}) if recurrent else count_flops(lambda: model(*inputs))
+            outputs, flops = (None, {}) if recurrent else count_flops(lambda: model(*inputs))
     except Exception as error:  # the problem's own code: a value read on the host, a device named, ...
         raise NotCounted(f"{type(error).__name__}: {error}".replace("\n", " ")[:500]) from error
     if recurrent:
         raise NotCounted("it has recurrent layers")
-    return Cost(
-        input_bytes=_bytes(inputs), parameter_bytes=_bytes([*model.parameters(), *model.buffers()]),
-        output_bytes=_bytes(outputs), flops=sum(counts.values()), operator=_dominant(counts),
-    )
+    return Called(model, inputs, outputs, flops)
 
 
 def _bytes(tree: Any) -> int:
