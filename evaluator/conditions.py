@@ -21,6 +21,8 @@ class Conditions(Frozen):
     """Simulator: None as numbered, -1 backwards, APART as if all ran at once, else the seed of a permutation."""
     late_stream: bool = False
     """GPU: on a stream of its own, on which the inputs arrive only after the solution has been called."""
+    keeps_result: bool = False
+    """The result stays with the caller: the next such call tells whether it changed what this one returned."""
     watched: bool = True
     """Afterwards it is looked whether the solution changed what its callers rely on (tens of milliseconds)."""
     bands: bool = False

@@ -47,6 +47,8 @@ class Host:
         self._compiled = 0
         self._sizes: set[int] = set()
         self.timed: TimedCalls | None = None
+        self._kept: tuple[Any, Any] | None = None
+        """What a call returned, and what it held then."""
 
     def handle(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """The reply to one message; raises whatever the solution raises."""
@@ -113,13 +115,24 @@ class Host:
             self._spoil_free_memory(solution, 0xFF if conditions.fresh_byte is None else conditions.fresh_byte)
         launched = self._launched()
         with self.operators.watching() if self.session is None else nullcontext():
-            result = solution.taken(called_late(solution)) if conditions.late_stream else solution.call()
+            returned = called_late(solution) if conditions.late_stream else solution.invoke()
+            result = solution.taken(returned)
         if conditions.watched:
             self._check_integrity()
         self._sizes |= {leaf.values.nbytes for _, leaf in leaves(result, "")}
         data = {"result": result, "buffers": {**solution.buffers(), **({} if keep_inputs else solution.changed_inputs())}}
         modified = solution.modified_inputs() if keep_inputs else []
-        return self._reply(data, modified=modified, launched=self._launched() - launched)
+        return self._reply(data, modified=modified, launched=self._launched() - launched,
+                           overwritten=self._overwritten(solution, returned, result) if conditions.keeps_result else False)
+
+    def _overwritten(self, solution: Solution, returned: Any, result: Any) -> bool:
+        """Whether what the last call of this kind returned has changed since; this one's is kept in its place."""
+        kept, self._kept = self._kept, (returned, result)
+        if kept is None:
+            return False
+        now = solution.taken(kept[0])
+        pairs = zip(leaves(kept[1], ""), leaves(now, ""), strict=True)
+        return any(before.values.tobytes() != after.values.tobytes() for (_, before), (_, after) in pairs)
 
     def _check_integrity(self) -> None:
         """Raises Cheated where the solution changed what its callers rely on, or left something running."""

@@ -61,6 +61,8 @@ class Answer:
     modified: tuple[str, ...] = ()
     """Inputs that the call changed, as places."""
     launched: int = 0
+    overwritten: bool = False
+    """It changed what the call before it had returned."""
 
 
 @dataclass
@@ -226,7 +228,8 @@ class Lab:
             error = Finding(kind="out_of_bounds", message="; ".join(map(str, reply["bands"][:3])))
         if error is not None:
             return Answer(failure=Failure(Status.RUNTIME_ERROR, error.message, findings=(error,)))
-        return Answer(with_buffers(reply["data"], expected), None, tuple(reply["modified"]), int(reply.get("launched", 1)))
+        return Answer(with_buffers(reply["data"], expected), None, tuple(reply["modified"]), int(reply.get("launched", 1)),
+                      bool(reply.get("overwritten")))
 
 
 def case_of(example: Example) -> Case:

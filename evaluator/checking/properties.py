@@ -36,6 +36,9 @@ OTHER_BYTE = 0x3C
 """Beside NaN, what fresh memory is filled with: 0x3C3C3C3C is 0.0115 as float32, 1.06 as float16."""
 
 
+OVERWRITTEN = "the second call changed what the first one had returned: both results share memory"
+
+
 class Step(NamedTuple):
     """One call of a scenario."""
 
@@ -185,9 +188,12 @@ def after_other_calls(trial: Trial, pair: tuple[Example, Example]) -> None:
 
 
 def after_call(trial: Trial, earlier: Example, example: Example) -> None:
-    """A call is right after another one."""
-    steps = [Step(trial.posed(earlier)), Step(trial.posed(example))]
-    trial.judge(steps, trial.perform(steps), "calls")
+    """A call is right after another one, and leaves alone what that one returned."""
+    steps = [Step(trial.posed(one), "fresh", Conditions(keeps_result=True)) for one in (earlier, example)]
+    answer = trial.perform(steps)
+    trial.judge(steps, answer, "calls")
+    if answer.overwritten:
+        raise VIOLATIONS["calls"](OVERWRITTEN, steps)
 
 
 def late_stream(trial: Trial, example: Example) -> None:

@@ -80,6 +80,10 @@ def _scaled(array: Array, seed: int) -> Array:
     return array * FACTOR
 
 
+def _transposed(array: Array, seed: int) -> Array:
+    return np.ascontiguousarray(array.T)
+
+
 UNCHANGED = Change("{x} stays", _same, _same)
 PERMUTED_ROWS = Change("the rows of {x} are permuted", _permuted(0), _permuted(0))
 PERMUTED_COLUMNS = Change("the columns of {x} are permuted", _permuted(-1), _permuted(-1))
@@ -87,10 +91,12 @@ SHIFTED = Change(f"{SHIFT} is added to {{x}}", lambda array, _: array + SHIFT, _
 SCALED = Change(f"{{x}} is multiplied by {FACTOR:g}", _scaled, _scaled)
 NEGATED = Change("{x} is negated", lambda array, _: -array, _same)
 FEWER_ROWS = Change("only the first half of the rows of {x} is given", _first_rows, _first_rows)
+TRANSPOSED = Change("{x} is transposed", _transposed, _transposed)
 EFFECTS: dict[Change, tuple[Change, ...]] = {
     PERMUTED_ROWS: (PERMUTED_ROWS, PERMUTED_COLUMNS, UNCHANGED),
     PERMUTED_COLUMNS: (UNCHANGED, PERMUTED_COLUMNS, PERMUTED_ROWS),
     SHIFTED: (UNCHANGED, SHIFTED), SCALED: (SCALED, UNCHANGED), NEGATED: (NEGATED, UNCHANGED), FEWER_ROWS: (FEWER_ROWS,),
+    TRANSPOSED: (TRANSPOSED, UNCHANGED),
 }
 """What may become of the outputs when that is done to inputs."""
 
@@ -210,7 +216,7 @@ def candidates(inputs: tuple[str, ...], alone: bool, resize: bool) -> list[list[
     """Groups of relations, of each of which at most one is wanted: the first that the reference has."""
     groups: list[list[Relation]] = [
         [Changed(inputs, cause, effect) for effect in effects]
-        for cause, effects in EFFECTS.items() if resize or cause is not FEWER_ROWS]
+        for cause, effects in EFFECTS.items() if resize or cause not in (FEWER_ROWS, TRANSPOSED)]
     if alone:
         groups += [[Additive(inputs)], [Twice(inputs, back) for back in (False, True)],
                    [RowSums(inputs, total) for total in (1.0, 0.0)]]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from evaluator.checking.lab import Lab
-from evaluator.checking.relation_kinds import PERMUTED_COLUMNS, Array, Changed, Outputs, Relation, candidates
+from evaluator.checking.relation_kinds import PERMUTED_COLUMNS, TRANSPOSED, Array, Changed, Outputs, Relation, candidates
 from evaluator.checking.types import Example
 from evaluator.oracle import Problem, TaskFault
 from evaluator.trees import Leaf, leaves, round_to
@@ -40,8 +40,8 @@ def relations_of(lab: Lab, examples: Sequence[Example], resize: bool) -> list[Re
 
 
 def _same_twice(relation: Relation, problem: Problem) -> bool:
-    """Whether it speaks of the columns of what has rows only."""
-    columns = isinstance(relation, Changed) and relation.cause is PERMUTED_COLUMNS
+    """Whether it speaks of the columns of what has rows only, or turns it over."""
+    columns = isinstance(relation, Changed) and relation.cause in (PERMUTED_COLUMNS, TRANSPOSED)
     return columns and all(len(problem.inputs[name].shape) == 1 for name in relation.inputs)
 
 

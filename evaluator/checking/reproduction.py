@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evaluator.checking.properties import Step, Violation
+from evaluator.checking.properties import OVERWRITTEN, Step, Violation
 from evaluator.comparison import Expected
 from evaluator.conditions import Conditions
 from evaluator.trees import Leaf, leaves
@@ -47,6 +47,12 @@ inf, nan = np.inf, np.nan
 
 def unpacked(dtype, text):
     return np.frombuffer(zlib.decompress(base64.b85decode(text)), dtype).copy()
+
+
+def arrays_of(result):
+    if isinstance(result, dict):
+        result = list(result.values())
+    return [a for part in result for a in arrays_of(part)] if isinstance(result, (list, tuple)) else [result]
 
 
 def load(path):
@@ -270,7 +276,7 @@ def _calls(steps: Sequence[Step]) -> list[str]:
         else:
             lines.append(f"out = call(live, {number})\n")
         if position == 0 and len(steps) > 1:
-            lines.append("first = out\n")
+            lines.append("first = out\nkept = [on_host(array).copy() for array in arrays_of(first)]\n")
     return lines
 
 
@@ -290,6 +296,8 @@ def _verdict(violation: Violation) -> str:
     mismatch = violation.mismatch
     if violation.property == "inputs":
         return CHANGED
+    if violation.message == OVERWRITTEN:
+        return SHARED
     if mismatch is None or mismatch.index is None:
         return "print('The calls ended without an error.', out)\n" if mismatch is None else (
             f"print({violation.message!r})\nprint('got', out)\n")
@@ -325,6 +333,12 @@ with np.errstate(invalid="ignore"):
 wrong = ~(close | same | np.isnan(allowed))
 print(f"{wrong.sum()} of {wrong.size} elements are wrong; first at {np.argwhere(wrong)[:1].tolist()}")
 sys.exit(1 if wrong.any() else 0)
+'''
+SHARED = '''now = [on_host(array) for array in arrays_of(first)]
+wrong = [i for i, (array, before) in enumerate(zip(now, kept)) if not np.array_equal(array, before, equal_nan=True)]
+print("the first call returned", kept)
+print("after the second call it holds", now)
+sys.exit(1 if wrong else 0)
 '''
 CHANGED = '''wrong = 0
 for name, array, value in zip(inputs_0, live, inputs_0.values()):

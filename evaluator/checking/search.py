@@ -15,7 +15,7 @@ from hypothesis.strategies import SearchStrategy
 
 from evaluator.checking.lab import Spent
 from evaluator.checking.properties import Scenario, Trial, Violation
-from evaluator.checking.types import Example
+from evaluator.checking.types import SHARE_DONE, Example
 
 PHASES = (Phase.reuse, Phase.generate, Phase.shrink)
 """`explain` would call the solution many times more."""
@@ -138,7 +138,7 @@ class Search:
     def _verdict(self, example: Any) -> Violation | None:
         if self.spent or self.trial.lab.cost > self._most or time.monotonic() > self._until:
             # Shrinking ends when nothing smaller fails; what failed before must still fail, or it would pass for flaky.
-            self.spent = self.spent or "its share of the work is done; more --examples bring more"
+            self.spent = self.spent or SHARE_DONE
             return self._known.get(example)
         self.attempts += 1
         if self.attempts > self.limit:

@@ -19,7 +19,7 @@ from evaluator.types import TaskSpec
 SEEDS, STRIDE = 1 << 16, 1009
 SMALL = range(1, 10)
 PRIMES = (11, 13, 17, 31, 37, 61, 67, 97, 127, 131, 251, 257, 509, 521, 1021, 1031, 4099, 65537, 1048573)
-POWERS = (16, 64, 128, 512, 1024, 65536, 1 << 20, 1 << 22)
+POWERS = (16, 64, 128, 512, 1024, 1 << 15, (1 << 15) + 1, 65536, 1 << 20, 1 << 22)
 STRUCTURAL = 16
 """KernelBench: constants up to here are kernel sizes, strides, groups; they change only as the task's variants do."""
 OWN = -1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evaluator.checking.types import CheckReport, Counterexample, Verdict
+from evaluator.checking.types import SHARE_DONE, CheckReport, Counterexample, Verdict
 
 MARKS = {"held": "ok", "violated": "VIOLATED", "not_tested": "-", "not_promised": "no promise"}
 
@@ -18,6 +18,8 @@ def report_lines(report: CheckReport) -> Iterator[str]:
         yield f"declares  {_declared(report)}"
     for verdict in report.verdicts:
         yield from verdict_lines(verdict)
+    if any(verdict.note == SHARE_DONE for verdict in report.verdicts):
+        yield "* stopped when its share of the work was done; a larger --examples gives every property more"
     yield from (f"warning: {w.kind} at {w.origin or w.line}: {w.message}" for w in report.warnings)
     yield from (f"note: {note}" for note in report.notes)
     rate = report.calls / report.seconds if report.seconds else 0.0
@@ -27,8 +29,9 @@ def report_lines(report: CheckReport) -> Iterator[str]:
 
 def verdict_lines(verdict: Verdict) -> Iterator[str]:
     """The verdict, and the counterexample of a violated one indented."""
-    count = f"{verdict.examples} examples" if verdict.examples and verdict.outcome == "held" else ""
-    remarks = "".join(f"  ({word})" for word in (count, verdict.note) if word)
+    stopped = verdict.note == SHARE_DONE
+    count = f"{verdict.examples} examples{'*' * stopped}" if verdict.examples and verdict.outcome == "held" else ""
+    remarks = "".join(f"  ({word})" for word in (count, "" if stopped else verdict.note) if word)
     yield f"{MARKS[verdict.outcome]:<10}  {verdict.title}{remarks}"
     if verdict.counterexample is not None and verdict.outcome == "violated":
         yield from (f"{'':12}{line}" for line in counterexample_lines(verdict.counterexample))

@@ -32,6 +32,8 @@ TITLES: dict[str, str] = {
     "layouts": "memory layout",
     "relation": "relation of the task",
 }
+SHARE_DONE = "its share of the work is done"
+"""Note of a search that stopped before it had drawn all that was asked for."""
 Outcome = Literal["held", "violated", "not_tested", "not_promised"]
 """`not_promised`: tried, and wrong or refused, but neither the task nor the solution's declaration asks for it."""
 
