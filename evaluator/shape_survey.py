@@ -96,7 +96,8 @@ def _forked(task: TaskSpec, seconds: float) -> Survey:
     with contextlib.suppress(ProcessLookupError):
         os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    found = Survey.model_validate_json(answer) if answer else Survey(task=task.name, fault=f"it died, or was not done within {seconds:g} s")
+    lost = Survey(task=task.name, fault=f"it died, or was not done within {seconds:g} s")
+    found = Survey.model_validate_json(answer) if answer else lost
     return found.model_copy(update={"seconds": round(time.monotonic() - began, 1)})
 
 

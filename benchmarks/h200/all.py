@@ -18,7 +18,8 @@ from pathlib import Path
 
 from benchmarks.h200.provenance import RESULTS, ROOT
 
-SHARES = {"examples": 480, "throughput": 150, "sanitizer": 75, "guards": 110, "timing": 270, "isolation": 120, "counters": 50}
+SHARES = {"examples": 480, "throughput": 150, "bench": 150, "sanitizer": 75, "guards": 110, "timing": 270, "isolation": 120,
+          "counters": 50}
 """Seconds that each part is planned to take; the order in which they run."""
 GRACE_SECONDS = 30.0
 """What a part may take to end what it has begun when its budget is spent."""
@@ -52,7 +53,7 @@ def allotted(parts: Sequence[str], left: float) -> float:
 def run(part: str, seconds: float, limit: float, options: argparse.Namespace) -> bool:
     """One part in a process of its own, ended after `limit` seconds; whether it ended by itself and with 0."""
     call = [sys.executable, "-m", "benchmarks.h200", part, "--budget", f"{seconds:.0f}", "--out", str(options.out)]
-    if options.kernelbench and part in ("guards", "timing"):
+    if options.kernelbench and part in ("bench", "guards", "timing"):
         call += ["--kernelbench", str(options.kernelbench)]
     if part == "examples":
         call += ["--folder", str(options.runs)]

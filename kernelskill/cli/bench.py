@@ -38,7 +38,6 @@ def command(ctx: click.Context, /, suite: str | None, kernelbench: Path | None, 
     """
     from kernelskill.report.bench import BenchProgress, print_scores, write_reports
     from kernelskill.report.lint import watched
-    from kernelskill.report.live import Silent
     from kernelskill.suites.bench import LINT, Bench
     from kernelskill.suites.lint import known, reports_for
 
@@ -51,7 +50,7 @@ def command(ctx: click.Context, /, suite: str | None, kernelbench: Path | None, 
             with watched(len(bench.tasks), quiet=as_json) as told:
                 lint = reports_for(bench.tasks, bench.options, bench.folder / LINT, told)
         with BenchProgress(len(bench.tasks), len(bench.tasks) - len(bench.pending()), quiet=as_json) as progress:
-            for row in bench.play(Silent(), lint):
+            for row in bench.play(progress, lint):
                 progress.finished(row)
                 write_reports(bench)
     except KeyboardInterrupt:

@@ -9,9 +9,11 @@ from pathlib import Path
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from kernelskill.memory.run import ablation
+from kernelskill.memory.run import Run, ablation
+from kernelskill.model import Decision, MethodApplication
 from kernelskill.report.benchsvg import distribution
 from kernelskill.report.console import progress_console, ratio_text, result_console, time_text
+from kernelskill.report.live import Silent
 from kernelskill.suites.bench import Bench
 from kernelskill.suites.rows import BEST_OF_ALL, BEST_TORCH, START, BenchRow
 from kernelskill.suites.scores import FAST_P, Group, Scores, Speedups, scores_of
@@ -32,8 +34,8 @@ LEGEND = (
     "(`kernelskill task check`).")
 
 
-class BenchProgress:
-    """A bar with the time that is left, and a line for every finished task, on stderr."""
+class BenchProgress(Silent):
+    """What is done now, a bar with the time that is left, and a line for every finished task, on stderr."""
 
     def __init__(self, total: int, done: int, quiet: bool = False) -> None:
         counted = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
@@ -41,6 +43,7 @@ class BenchProgress:
         self.console, self._quiet = progress_console(), quiet
         self.progress = Progress(*columns, console=self.console, transient=True, disable=quiet)
         self._bar = self.progress.add_task("bench", total=total, completed=done)
+        self._task = ""
 
     def __enter__(self) -> BenchProgress:
         self.progress.start()
@@ -48,6 +51,23 @@ class BenchProgress:
 
     def __exit__(self, *_: object) -> None:
         self.progress.stop()
+
+    def opened(self, run: Run) -> None:
+        """A task is begun, or gone on with."""
+        self._task = run.folder.name
+        self._show("start")
+
+    def decided(self, round_: int, decision: Decision, method: MethodApplication | None) -> None:
+        """A round begins."""
+        if method is not None:
+            self._show(f"round {round_}, {method.method}")
+
+    def comparing(self, baselines: Sequence[str]) -> None:
+        """The best solution is measured again."""
+        self._show("best beside the baselines")
+
+    def _show(self, doing: str) -> None:
+        self.progress.update(self._bar, description=f"{escape(self._task)}: {doing}")
 
     def finished(self, row: BenchRow) -> None:
         """One task is done."""

@@ -36,9 +36,21 @@ def find_tasks(folder: Path) -> list[SuiteTask]:
     levels = kernelbench_folder(folder)
     found = _kernelbench(levels) if levels is not None else _any_tasks(folder)
     if not found:
-        raise TaskError("no task in it", location=Location(folder), hint="a task is a folder with task.toml, or a Python file "
-                        "with Model and get_inputs, or with SIZES, make_inputs, reference and run")
+        raise _nothing(folder)
     return found
+
+
+def _nothing(folder: Path) -> TaskError:
+    """What is wrong with a file that has a task's name for something; else what a task is."""
+    for path in sorted(folder.rglob("*.py")):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if any(f"\n{start}" in text for start in ("class Model", "def get_inputs(", "def make_inputs(")):
+            try:
+                load_task(path)
+            except TaskError as error:
+                return TaskError(f"no task in {folder} can be loaded; the first one: {error}")
+    return TaskError("no task in it", location=Location(folder), hint="a task is a folder with task.toml, or a Python file "
+                     "with Model and get_inputs, or with SIZES, make_inputs, reference and run")
 
 
 def kernelbench_folder(folder: Path) -> Path | None:

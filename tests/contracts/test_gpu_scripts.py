@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from benchmarks.h200 import all as driver
-from benchmarks.h200 import example_record, examples, guards, provenance, throughput, timing
+from benchmarks.h200 import bench, example_record, examples, guards, provenance, throughput, timing
 from benchmarks.h200.__main__ import parts
 
 
@@ -118,3 +118,23 @@ def test_guard_cases_that_were_not_judged_again_stay(results, monkeypatch):
     written = json.loads((results / "new" / "guards.json").read_text())
     assert [(row["file"], row["status"]) for row in written["cases"]] == [(known, "REJECTED"), ("new", "REJECTED")]
     assert written["wrong"] == [known] and written["kernelbench"] == before["kernelbench"]
+
+
+def bench_row(key, **fields):
+    return {"key": key, "task": key, "outcome": "solved", "time_us": 10.0, "provenance": "cuda_event",
+            "speedups": {"start": 2.0}, **fields}
+
+
+def test_a_bench_record_keeps_rows_of_other_problems_and_scores_all():
+    before = {"rows": [bench_row("2/12", speedups={"start": 8.0}), bench_row("1/1")], "options": {"rounds": 1}}
+    fresh = {"rows": [bench_row("1/1", time_us=5.0), bench_row("9/9", outcome="waiting")], "options": {"rounds": 2}}
+    record = bench.merged(before, fresh)
+    assert [(row["key"], row["time_us"]) for row in record["rows"]] == [("1/1", 5.0), ("2/12", 10.0)]
+    assert record["scores"]["groups"]["all"]["speedups"]["start"]["geometric"] == 4.0 and record["options"] == {"rounds": 2}
+    assert bench.merged({}, {})["rows"] == []
+
+
+def test_a_bench_over_its_budget_is_interrupted_and_what_it_has_stays(tmp_path, monkeypatch):
+    program = ("import pathlib, time\ntry:\n    time.sleep(600)\nexcept KeyboardInterrupt:\n"
+               f"    pathlib.Path({str(tmp_path / 'kept')!r}).write_text('')\n    raise SystemExit(130)")
+    assert bench.play([sys.executable, "-c", program], 1.0) == "" and (tmp_path / "kept").exists()

@@ -71,3 +71,6 @@ def test_a_folder_of_tasks_of_both_kinds(tmp_path):
     (tmp_path / "none").mkdir()
     with pytest.raises(TaskError, match="no task in it"):
         find_tasks(tmp_path / "none")
+    (tmp_path / "none" / "nearly.py").write_text(PROBLEM.replace("def forward", "def fwd"))
+    with pytest.raises(TaskError, match=r"nearly\.py:4: class Model has no method 'forward'"):
+        find_tasks(tmp_path / "none")
