@@ -199,6 +199,8 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     until = time.monotonic() + options.budget
     record = Record(PART, " ".join(["python -m benchmarks.h200", PART, *argv]), options.out)
+    record.kept.pop("earlier_run", None)  # what a run that was cut off had left
+    record.sections.pop("earlier_run", None)
     device = detect_device()
     if device is None:
         print("no NVIDIA GPU here: this measurement needs one", file=sys.stderr)
