@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.h200.provenance import RESULTS, ROOT
 
 SHARES = {"examples": 480, "throughput": 150, "bench": 150, "sanitizer": 75, "guards": 110, "timing": 270, "isolation": 120,
-          "counters": 50}
+          "counters": 50, "check_quality": 100}
 """Seconds that each part is planned to take; the order in which they run."""
 GRACE_SECONDS = 30.0
 """What a part may take to end what it has begun when its budget is spent."""
