@@ -21,6 +21,10 @@ from benchmarks.h200.provenance import RESULTS, ROOT
 SHARES = {"examples": 480, "throughput": 150, "bench": 150, "sanitizer": 75, "guards": 110, "timing": 270, "isolation": 120,
           "counters": 50, "check_quality": 100}
 """Seconds that each part is planned to take; the order in which they run."""
+FOR_KERNELBENCH = frozenset({"bench", "guards", "timing"})
+"""Parts that take a checkout of KernelBench; the bench is nothing without one."""
+FOLDERS = {"examples": "examples", "bench": "bench"}
+"""Parts that can be gone on with -> folder below --runs."""
 GRACE_SECONDS = 30.0
 """What a part may take to end what it has begun when its budget is spent."""
 STOP_SECONDS = 25.0
@@ -53,10 +57,10 @@ def allotted(parts: Sequence[str], left: float) -> float:
 def run(part: str, seconds: float, limit: float, options: argparse.Namespace) -> bool:
     """One part in a process of its own, ended after `limit` seconds; whether it ended by itself and with 0."""
     call = [sys.executable, "-m", "benchmarks.h200", part, "--budget", f"{seconds:.0f}", "--out", str(options.out)]
-    if options.kernelbench and part in ("bench", "guards", "timing"):
+    if options.kernelbench and part in FOR_KERNELBENCH:
         call += ["--kernelbench", str(options.kernelbench)]
-    if part == "examples":
-        call += ["--folder", str(options.runs)]
+    if part in FOLDERS:
+        call += ["--folder", str(options.runs / FOLDERS[part])]
     began, log = time.monotonic(), options.out / f"{part}.log"
     with log.open("w", encoding="utf-8") as file:
         process = subprocess.Popen(call, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT)
@@ -90,10 +94,10 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=RESULTS, metavar="FOLDER", help="write records and logs here")
     parser.add_argument("--budget", type=float, default=float(sum(SHARES.values())), metavar="SECONDS")
     parser.add_argument("--runs", type=Path, default=Path(tempfile.gettempdir()) / "kernelskill-runs", metavar="FOLDER",
-                        help="runs of the examples are kept here, and gone on with")
+                        help="runs of the examples and the bench are kept here, and gone on with")
     options = parser.parse_args(argv)
     unknown = [part for part in options.parts if part not in SHARES]
     if unknown:
         parser.error(f"no part is called {unknown[0]!r}; there are: {', '.join(SHARES)}")
-    options.parts = options.parts or list(SHARES)
+    options.parts = options.parts or [part for part in SHARES if part != "bench" or options.kernelbench]
     return options

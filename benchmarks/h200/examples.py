@@ -136,6 +136,7 @@ def main(argv: list[str]) -> int:
     """Exit code 0; 1 where an example failed."""
     options = arguments(argv)
     signal.signal(signal.SIGTERM, terminated)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what was started in the background ignores it, and so would runs
     device = detect_device()
     if device is None:
         raise SystemExit("no NVIDIA GPU here: this measurement needs one")
@@ -156,6 +157,7 @@ def main(argv: list[str]) -> int:
 
     with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(PARALLEL) as threads:
         home = options.folder or Path(temporary)
+        home.mkdir(parents=True, exist_ok=True)
         tasks = {threads.submit(one, name, home): name for name in ordered(options.only, result.record)}
         for task in as_completed(tasks):
             error = task.exception()

@@ -36,6 +36,11 @@ def test_a_part_that_takes_too_long_is_ended(monkeypatch):
     assert driver.ended(subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"]), 60) == 3
 
 
+def test_without_a_checkout_there_is_no_bench():
+    assert set(driver.SHARES) - set(driver.arguments([]).parts) == {"bench"}
+    assert driver.arguments(["--kernelbench", "kb"]).parts == list(driver.SHARES)
+
+
 def test_a_part_that_does_not_exist_is_named(capsys):
     with pytest.raises(SystemExit):
         driver.main(["exmaples"])
