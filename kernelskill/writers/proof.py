@@ -18,6 +18,7 @@ from pydantic_core import to_json
 from evaluator.confined import Lost, server
 from kernelskill.errors import KernelSkillError, Location, TaskError, WriterError
 from kernelskill.model import Task
+from kernelskill.writers.program.ir import Program
 from kernelskill.writers.task_code import raised_by_task
 from kernelskill.writers.torch_terms import Leaf, Term
 
@@ -27,10 +28,11 @@ SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Traced:
-    """What `Model.forward` computes, and its arguments."""
+    """What `Model.forward` computes: a term over its arguments where one of the families takes it, or a program."""
 
-    term: Term
-    arguments: tuple[Leaf, ...]
+    term: Term | None = None
+    arguments: tuple[Leaf, ...] = ()
+    program: Program | None = None
 
 
 def traced(task: Task) -> Traced:
@@ -63,6 +65,7 @@ def load_torch() -> None:
     from torch import fx
 
     from kernelskill.writers import recognise, torch_ops, verify  # noqa: F401
+    from kernelskill.writers.program import prove, tracing  # noqa: F401
 
     fx.symbolic_trace(torch.nn.Identity())
     with torch.device("meta"):
@@ -71,12 +74,25 @@ def load_torch() -> None:
 
 def trace_here(payload: str) -> str:
     """In the confined process."""
-    from kernelskill.writers.recognise import trace
+    from kernelskill.writers.program.prove import prove
+    from kernelskill.writers.program.tracing import trace_program
+    from kernelskill.writers.recognise import problem_of, trace
     from kernelskill.writers.verify import verify
 
+    def program(task: Task) -> Traced:
+        found = trace_program(Path(task.spec.path), task.spec.allow_library)
+        prove(task, found)
+        return Traced(program=found)
+
     def work(task: Task) -> Traced:
-        term, arguments = trace(Path(task.spec.path))
-        verify(task, term, arguments)
+        if task.spec.allow_library and (kept := program(task)).program and kept.program.library:
+            return kept
+        try:
+            term, arguments = trace(Path(task.spec.path))
+            problem_of(task, term, arguments)
+            verify(task, term, arguments)
+        except KernelSkillError:
+            return program(task)
         return Traced(term, arguments)
 
     return _answered(payload, work)

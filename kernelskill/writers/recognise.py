@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-import builtins
 import importlib.util
 import math
-import re
-import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +13,8 @@ from evaluator.kernelbench_module import load_module
 from kernelskill.errors import Location, WriterError
 from kernelskill.model import Task
 from kernelskill.writers.base import BEYOND
+from kernelskill.writers.constructor import torch_module
+from kernelskill.writers.program.recognised import recognised_program
 from kernelskill.writers.template import expression as ex
 from kernelskill.writers.template.elementwise import make_problem
 from kernelskill.writers.template.host import safe_name
@@ -32,10 +30,14 @@ class Recognised:
     """A KernelBench model in the words of a family."""
 
     family: str
+    """The family that rules and cards know: of a program, its heaviest stage's."""
     problem: Any
     operation: str
     arguments: dict[str, Any]
     """As a task file declares them, sizes as numbers at the full problem."""
+    template: str = ""
+    """Which templates write it."""
+    flops: str = ""
 
 
 def recognise(task: Task) -> Recognised:
@@ -45,9 +47,17 @@ def recognise(task: Task) -> Recognised:
     if importlib.util.find_spec("torch") is None:
         raise WriterError("KernelBench tasks need torch to be recognised", hint="pip install 'kernelskill[torch]'")
     found = traced(task)
-    torch_module = _torch_module(Path(task.spec.path), found.term, found.arguments)
-    family, problem = _problem(task, found.term, found.arguments, torch_module)
-    return Recognised(family, problem, *_declaration(found.term))
+    if found.program is not None:
+        return recognised_program(task, found.program)
+    assert found.term is not None
+    family, problem = problem_of(task, found.term, found.arguments)
+    return Recognised(family, problem, *_declaration(found.term), family)
+
+
+def problem_of(task: Task, term: Term, arguments: tuple[Leaf, ...]) -> tuple[str, Any]:
+    """Family and problem of a term. Raises WriterError where no family takes it."""
+    bindings = tuple(leaf.binding for leaf in _leaves(term) if leaf.binding)
+    return _problem(task, term, torch_module(Path(task.spec.path), tuple(leaf.name for leaf in arguments), bindings))
 
 
 def trace(path: Path) -> tuple[Term, tuple[Leaf, ...]]:
@@ -81,6 +91,8 @@ def _trace(model: Any, inputs: list[Any], path: Path) -> tuple[Term, tuple[Leaf,
         graph = fx.symbolic_trace(model).graph
     except Exception as error:
         raise WriterError(f"torch.fx cannot trace Model.forward: {error}", location=Location(path), hint=BEYOND) from error
+    if any(not hasattr(x, "shape") for x in inputs):
+        raise WriterError("an argument that is no tensor is not known", location=Location(path), hint=BEYOND)
     walker = _Walker(model, [tuple(x.shape) for x in inputs])
     for node in graph.nodes:
         try:
@@ -157,41 +169,7 @@ def _leaves(term: Term) -> list[Leaf]:
     return list(dict.fromkeys(leaf for leaf in (*first, *term.leaves) if leaf is not None))
 
 
-def _torch_module(path: Path, term: Term, arguments: tuple[Leaf, ...]) -> TorchModule:
-    """The constructor of Model as it stands, and how forward gets the kernels' inputs."""
-    text = path.read_text(encoding="utf-8")
-    tree = ast.parse(text)
-    model = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Model")
-    init = next((node for node in model.body if isinstance(node, ast.FunctionDef) and node.name == "__init__"), None)
-    constructor = ""
-    imports: tuple[str, ...] = ()
-    if init is not None:
-        source = "\n".join(text.splitlines()[init.lineno - 1 : init.end_lineno])
-        source = re.sub(r"super\(\s*Model\s*,\s*self\s*\)", "super()", source)
-        constructor, imports = textwrap.indent(textwrap.dedent(source), "    "), _imports(path, tree, init)
-    bindings = tuple(leaf.binding for leaf in _leaves(term) if leaf.binding)
-    return TorchModule(constructor, imports, ", ".join(leaf.name for leaf in arguments), bindings)
-
-
-def _imports(path: Path, tree: ast.Module, init: ast.FunctionDef) -> tuple[str, ...]:
-    """Import statements that the constructor needs. Raises WriterError for any other global name."""
-    local = {a.arg for a in (*init.args.args, *init.args.kwonlyargs)}
-    local |= {n.id for n in ast.walk(init) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    used = {n.id for n in ast.walk(init) if isinstance(n, ast.Name)} - local - set(dir(builtins)) - {"Model"}
-    lines = []
-    for node in tree.body:
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            bound = {(alias.asname or alias.name).split(".")[0] for alias in node.names}
-            if bound & used and ast.unparse(node) != "import torch":
-                lines.append(ast.unparse(node))
-            used -= bound
-    if used:
-        raise WriterError(f"Model.__init__ uses {', '.join(sorted(used))} of the file, which a solution cannot import",
-                          location=Location(path, init.lineno), hint=BEYOND)
-    return tuple(lines)
-
-
-def _problem(task: Task, term: Term, arguments: tuple[Leaf, ...], torch_module: TorchModule) -> tuple[str, Any]:
+def _problem(task: Task, term: Term, torch_module: TorchModule) -> tuple[str, Any]:
     root = term.root
     if isinstance(root, RowOperation):
         return "row_reduction", _row_problem(task, term, root, torch_module)

@@ -16,26 +16,26 @@ Step = Callable[..., Any]
 FLOAT32_EPS = float(torch.finfo(torch.float32).eps)
 
 
-def _clamp(x: Term, min: float | None = None, max: float | None = None) -> Term:
+def _clamp(x: Term, min: float | None = None, max: float | None = None) -> Any:
     low = x if min is None else combine("max", x, min)
     return low if max is None else combine("min", low, max)
 
 
-def _gelu(x: Term, approximate: str = "none") -> Term:
+def _gelu(x: Term, approximate: str = "none") -> Any:
     return combine("gelu_tanh" if approximate == "tanh" else "gelu", x)
 
 
-def _softplus(x: Term, beta: float = 1.0, threshold: float = 20.0) -> Term:
+def _softplus(x: Term, beta: float = 1.0, threshold: float = 20.0) -> Any:
     if (beta, threshold) != (1.0, 20.0):
         raise WriterError(f"softplus with beta {beta} and threshold {threshold} is not known")
     return combine("softplus", x)
 
 
-def _add(x: Term | float, y: Term | float, alpha: float = 1.0) -> Term:
+def _add(x: Term | float, y: Term | float, alpha: float = 1.0) -> Any:
     return combine("add", x, y if alpha == 1.0 else combine("mul", y, alpha))
 
 
-def _divide(x: Term | float, y: Term | float) -> Term:
+def _divide(x: Term | float, y: Term | float) -> Any:
     """Division; x / norm(x) is one row operation."""
     match y:
         case Term(root=RowOperation(operation="norm", keepdim=True, input=leaf)) if isinstance(x, Term) and x.leaf() == leaf:
@@ -43,7 +43,7 @@ def _divide(x: Term | float, y: Term | float) -> Term:
     return combine("div", x, y)
 
 
-def _power(x: Term, exponent: float) -> Term:
+def _power(x: Term, exponent: float) -> Any:
     if exponent == 0.5:
         return combine("sqrt", x)
     if exponent in (2, 3, 4):
@@ -118,13 +118,13 @@ def _matmul(a: Any, b: Any) -> Term:
     return of_root(Product(leaves[0], leaves[1], flags[0], flags[1]))
 
 
-def _linear(x: Any, weight: Any, bias: Any = None) -> Term:
+def _linear(x: Any, weight: Any, bias: Any = None) -> Any:
     product = of_root(Product(plain_leaf(x, "linear"), plain_leaf(weight, "linear"), False, True, linear=True))
     return product if bias is None else combine("add", product, bias)
 
 
 def _unary(function: str) -> Step:
-    def step(x: Term, inplace: bool = False) -> Term:
+    def step(x: Term, inplace: bool = False) -> Any:
         return combine(function, x)
     return step
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kernelskill.errors import WriterError
+from kernelskill.writers.program import values
+from kernelskill.writers.program.values import Value
 from kernelskill.writers.template.expression import Call, Constant, Expression, Name
 
 ACC = Name("acc")
@@ -78,8 +80,13 @@ def of_root(root: Product | RowOperation) -> Term:
     return Term(ACC, (), root)
 
 
-def combine(function: str, *operands: Term | float) -> Term:
-    """The function applied to terms and numbers. Raises WriterError where two big operations meet."""
+def combine(function: str, *operands: Any) -> Any:
+    """The function applied to terms and numbers. Raises WriterError where two big operations meet.
+
+    Values of a program are combined as such: the element-wise functions of torch_ops.py are the same for both."""
+    value = next((o for o in operands if isinstance(o, Value)), None)
+    if value is not None:
+        return values.combine(value.builder, function, *operands)
     terms = [o if isinstance(o, Term) else constant(o) for o in operands]
     if any(t.transposed for t in terms):
         raise WriterError(f"'{function}' of a transposed view is not known")

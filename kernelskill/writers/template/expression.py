@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -98,6 +99,8 @@ def evaluate(expression: Expression, values: Mapping[str, Any]) -> Any:
 
 def literal(value: float) -> str:
     """A float as a C single-precision literal."""
+    if math.isinf(value):
+        return f"{'-' if value < 0 else ''}__int_as_float(0x7f800000)"
     text = repr(value)
     return (text if re.search(r"[.e]", text) else text + ".0") + "f"
 

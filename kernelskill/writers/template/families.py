@@ -8,7 +8,16 @@ from typing import Any
 from kernelskill.errors import WriterError
 from kernelskill.model import Task
 from kernelskill.writers.base import BEYOND
-from kernelskill.writers.template import elementwise, matmul, matmul_code, row_code, row_reduction, transpose
+from kernelskill.writers.template import (
+    elementwise,
+    matmul,
+    matmul_code,
+    program,
+    program_code,
+    row_code,
+    row_reduction,
+    transpose,
+)
 from kernelskill.writers.template.family import Family
 
 ROW_REDUCTION = Family(
@@ -19,8 +28,12 @@ MATMUL = Family(
     name="matmul", plan_type=matmul.MatmulPlan, problem=matmul.problem, naive=matmul.naive, methods=matmul.METHODS,
     code=matmul_code.code,
 )
+PROGRAM = Family(
+    name="program", plan_type=program.ProgramPlan, problem=program.problem, naive=program.naive, methods=program.METHODS,
+    code=program_code.code,
+)
 FAMILIES: dict[str, Family[Any, Any]] = {
-    family.name: family for family in (elementwise.FAMILY, ROW_REDUCTION, transpose.FAMILY, MATMUL)
+    family.name: family for family in (elementwise.FAMILY, ROW_REDUCTION, transpose.FAMILY, MATMUL, PROGRAM)
 }
 
 
@@ -30,12 +43,13 @@ def describe(task: Task) -> tuple[Task, Family[Any, Any], Any]:
         from kernelskill.writers.recognise import recognise
 
         found = recognise(task)
-        described = replace(task, family=found.family, operation=found.operation, arguments=found.arguments)
-        return described, FAMILIES[found.family], found.problem
-    if task.family not in FAMILIES:
+        described = replace(task, family=found.family, operation=found.operation, arguments=found.arguments,
+                            flops=task.flops or found.flops)
+        return described, FAMILIES[found.template], found.problem
+    if task.family not in FAMILIES or task.family == PROGRAM.name:
         declared = f"family '{task.family}'" if task.family else "no family"
         raise WriterError(
-            f"task '{task.name}' declares {declared}; the templates know {', '.join(FAMILIES)}",
+            f"task '{task.name}' declares {declared}; the templates know {', '.join(n for n in FAMILIES if n != PROGRAM.name)}",
             hint=f"declare family and operation in the task file; {BEYOND}",
         )
     from kernelskill.writers.proof import check_declared

@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Generic, TypeVar
 
+from pydantic import TypeAdapter
+
 from kernelskill.model import Task
-from kernelskill.writers.template.module import Code
+from kernelskill.writers.template.module import Code, ProgramText
 
 Plan = TypeVar("Plan")
 Problem = TypeVar("Problem")
@@ -44,7 +46,7 @@ class Family(Generic[Plan, Problem]):
     """The plan nearest to a start solution that this writer did not write ("" where there is none)."""
     methods: Mapping[str, Callable[[Plan, Problem], list[Step[Plan]]]]
     """Method id to the steps it offers, best first; raises Illegal with the reason when there are none."""
-    code: Callable[[Plan, Problem], Code]
+    code: Callable[[Plan, Problem], Code | ProgramText]
 
     def steps(self, method: str, plan: Plan, problem: Problem) -> list[Step[Plan]]:
         """The steps of a method on a plan. Raises Illegal."""
@@ -64,4 +66,4 @@ def plan_from(plan_type: type[Plan], values: Mapping[str, Any]) -> Plan:
     expected = {f.name for f in fields(plan_type)}  # type: ignore[arg-type]
     if expected != set(values):
         raise ValueError(f"plan fields {sorted(values)} are not {sorted(expected)}")
-    return plan_type(**values)
+    return TypeAdapter(plan_type).validate_python(values)

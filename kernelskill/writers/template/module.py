@@ -31,6 +31,25 @@ class Code:
     launch: tuple[str, ...]
     """Statements that launch the kernels on the inputs and `out`."""
 
+    def module(self, title: str, methods: tuple[str, ...], plan_line: str, torch_module: TorchModule | None) -> str:
+        """The whole solution module."""
+        return render("module.py.j2", code=self, cuda=tidy(self.cuda), title=title, methods=methods, plan_line=plan_line,
+                      torch_module=torch_module)
+
+
+@dataclass(frozen=True)
+class ProgramText:
+    """What a program renders: device code, and all of `forward`."""
+
+    summary: str
+    cuda: str
+    host: tuple[str, ...]
+
+    def module(self, title: str, methods: tuple[str, ...], plan_line: str, torch_module: TorchModule | None) -> str:
+        """The whole solution module."""
+        return render("program.py.j2", summary=self.summary, host=self.host, cuda=tidy(self.cuda), title=title, methods=methods,
+                      plan_line=plan_line, torch_module=torch_module)
+
 
 @dataclass(frozen=True)
 class TorchModule:
@@ -39,6 +58,7 @@ class TorchModule:
     constructor: str
     """The text of `Model.__init__`, indented for a class body; "" where Model has none of its own."""
     imports: tuple[str, ...]
+    """Import statements, and what else of the task's file the constructor needs: constants, classes without their forward."""
     forward: str
     """Parameters of `forward` after self, e.g. `x`."""
     bindings: tuple[str, ...]
@@ -64,10 +84,3 @@ def tidy(cuda: str) -> str:
     for pattern, replacement in TIDY:
         cuda = pattern.sub(replacement, cuda)
     return cuda.strip()
-
-
-def module_text(code: Code, title: str, methods: tuple[str, ...], plan_line: str, torch_module: TorchModule | None) -> str:
-    """The whole solution module."""
-    return environment().get_template("module.py.j2").render(
-        code=code, cuda=tidy(code.cuda), title=title, methods=methods, plan_line=plan_line, torch_module=torch_module
-    )

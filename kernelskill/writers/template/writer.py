@@ -14,7 +14,6 @@ from kernelskill.writers.task_code import raised_by_task
 from kernelskill.writers.template import planline
 from kernelskill.writers.template.families import FAMILIES, describe
 from kernelskill.writers.template.family import Family, Illegal, Step, plan_from, plan_values
-from kernelskill.writers.template.module import module_text
 
 
 class TemplateWriter:
@@ -35,9 +34,8 @@ class TemplateWriter:
         family, problem = self._recognise(task)
         line = planline.PlanLine(family.name, plan_values(plan), methods)
         title = f"{task.name}: {task.operation}" if task.operation else task.name
-        return module_text(
-            family.code(plan, problem), title, tuple(str(m) for m in methods), line.text(), problem.torch_module
-        )
+        text: str = family.code(plan, problem).module(title, tuple(str(m) for m in methods), line.text(), problem.torch_module)
+        return text
 
     def plan_of(self, task: Task, source: str) -> tuple[Any, tuple[MethodApplication, ...]]:
         """The plan of a solution and the methods that led to it; the task's own start has the family's naive plan.

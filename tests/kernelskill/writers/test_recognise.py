@@ -69,6 +69,15 @@ def family(task: Task) -> str:
     (NORM, "self.norm(x)", "torch.rand(batch, features, 4)", "row_reduction"),
     (LINEAR, "torch.relu(self.linear(x)) * self.scale", X, "matmul"),
     ([], "torch.matmul(x.T, x)", X, "matmul"),
+    (["self.conv = nn.Conv1d(1, 4, 3, padding=1, stride=2)"], "F.gelu(self.conv(x.unsqueeze(1))) + 1", X, "program"),
+    (["self.conv = nn.ConvTranspose1d(1, 4, 3, stride=2)", "self.bn = nn.BatchNorm1d(4)"],
+     "F.relu(self.bn(self.conv(x.unsqueeze(1))))", X, "program"),
+    (LINEAR, "torch.softmax(self.linear(x), dim=1)", X, "program"),
+    ([], "torch.logsumexp(x, dim=0, keepdim=True) - x.argmax(dim=0)", X, "program"),
+    ([], "torch.cumsum(x.flip(1), dim=1).flip(1)", X, "program"),
+    ([], "F.max_pool1d(x.unsqueeze(1), 3, 2, 1).mean(dim=(1, 2))", X, "program"),
+    (["self.norm = nn.GroupNorm(4, features)"], "torch.cat([self.norm(x), x[:, :3]], dim=1)", "torch.rand(batch, features, 2)",
+     "program"),
 ])
 def test_known_models_are_recognised_and_compute_the_same(tmp_path, init, forward, inputs, expected):
     task, writer = model(tmp_path, init, forward, inputs), TemplateWriter()
@@ -93,12 +102,14 @@ def test_known_models_are_recognised_and_compute_the_same(tmp_path, init, forwar
 
 
 @pytest.mark.parametrize(("init", "forward", "message"), [
-    ([], "torch.cumsum(x, dim=1)", r"problem\.py: node 'cumsum' of Model.forward: the operation 'cumsum' is not known"),
-    ([], "torch.sum(x, dim=0)", "sum over dim 0 of a 2-dimensional input is not known"),
-    (LINEAR, "torch.softmax(self.linear(x), dim=1)", "softmax of a computed value is not known"),
-    (["self.conv = nn.Conv1d(1, 1, 3)"], "self.conv(x)", "the module 'Conv1d' is not known"),
-    ([], "x if x.sum() > 0 else -x", "torch.fx cannot trace Model.forward"),
+    ([], "torch.sort(x, dim=1)[0]", r"problem\.py: the operation 'sort' is not known"),
+    ([], "F.pad(x, (1, 1), mode='reflect')", "padding by 'reflect' is not known"),
+    (["self.rnn = nn.GRU(features, 3)"], "self.rnn(x)[0]", "the operation 'gru' is not known"),
+    ([], "F.dropout(x, 0.5)", "dropout in training mode draws random numbers"),
+    ([], "x if x.sum() > 0 else -x", "forward decides by the values of a tensor"),
+    ([], "(x, x)", "returns something other than one computed tensor"),
     (["self.bias = nn.Parameter(torch.rand(batch, features))"], "x + self.bias", "uses batch of the file"),
+    ([], "x * x.shape[1] ** 0.5", "does not compute what Model of problem at sizes"),
 ])
 def test_unknown_models_are_refused_by_name_with_what_to_do(tmp_path, init, forward, message):
     with pytest.raises(WriterError, match=message) as caught:
