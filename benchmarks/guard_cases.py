@@ -140,7 +140,7 @@ Written by `python -m benchmarks.guard_cases` from `tests/guards/cases.yaml`{rec
 A time counts only when the work was done. The source guard (`evaluator/guards.py`) refuses at once what no honest solution
 needs; it is a tripwire. What carries the weight is structure: the solution's process never holds the reference or an
 expected output, the judge compares and computes every statistic in a process of its own, seeds are drawn after the solution
-was imported, every call gets other data at another address, and of the timed calls at least two are compared with the
+was imported, every call gets other data at another address, and of the timed calls at least three are compared with the
 reference, and one more after up to a thousand calls that are not timed.
 
 What computes must be a kernel of the solution's own. `--allow-library OPS` lets operators of torch or CuPy stay, by name

@@ -42,7 +42,7 @@ FIRST_SAMPLES = 4
 """Calls that tell how many the budget allows."""
 LOOKS = (40, 80, 160)
 """Samples after which sampling may end."""
-CHECKED_EARLY = 2
+CHECKED_EARLY = 3
 """Timed calls before the first look that are compared with the reference; between two looks it is one."""
 AFTERWARDS_US, AFTERWARDS_CALLS = 100_000.0, 1000
 """After the timing the solution is called for so long, at most so often, and then compared once more: work that is skipped
