@@ -28,7 +28,7 @@ FOLDERS = {"examples": "examples", "bench": "bench"}
 GRACE_SECONDS = 30.0
 """What a part may take to end what it has begun when its budget is spent."""
 STOP_SECONDS = 25.0
-LAST_LINES = 3
+LOG, LAST_LINES = "all.log", 3
 
 
 def main(argv: list[str]) -> int:
@@ -61,13 +61,15 @@ def run(part: str, seconds: float, limit: float, options: argparse.Namespace) ->
         call += ["--kernelbench", str(options.kernelbench)]
     if part in FOLDERS:
         call += ["--folder", str(options.runs / FOLDERS[part])]
-    began, log = time.monotonic(), options.out / f"{part}.log"
-    with log.open("w", encoding="utf-8") as file:
+    began, log = time.monotonic(), options.out / LOG
+    before = log.stat().st_size if log.exists() else 0
+    with log.open("ab") as file:
         process = subprocess.Popen(call, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT)
         code = ended(process, limit)
     took = time.monotonic() - began
     how = "cut off" if code is None else "ok" if code == 0 else f"exit code {code}"
-    said = " | ".join(line[:160] for line in log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:])
+    text = log.read_bytes()[before:].decode(errors="replace")
+    said = " | ".join(line[:160] for line in text.splitlines()[-LAST_LINES:])
     print(f"{part:<11} {how:<12} {took:5.0f} s of {seconds:.0f}  {said}", flush=True)
     return code == 0
 
@@ -91,7 +93,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.h200 all", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(SHARES)}")
     parser.add_argument("--kernelbench", type=Path, metavar="DIR", help="a checkout of KernelBench")
-    parser.add_argument("--out", type=Path, default=RESULTS, metavar="FOLDER", help="write records and logs here")
+    parser.add_argument("--out", type=Path, default=RESULTS, metavar="FOLDER", help="write the records and all.log here")
     parser.add_argument("--budget", type=float, default=float(sum(SHARES.values())), metavar="SECONDS")
     parser.add_argument("--runs", type=Path, default=Path(tempfile.gettempdir()) / "kernelskill-runs", metavar="FOLDER",
                         help="runs of the examples and the bench are kept here, and gone on with")
