@@ -135,8 +135,10 @@ def _ours(request: LintRequest, left: float) -> Report:
 def _needless(request: LintRequest, left: float) -> Report:
     from evaluator.lint.needless import needless
 
-    sizes = _smaller(request.task, TRACED_BYTES, TRACED_FLOPS)
-    return {"needless": needless(TorchReference(load_module(request.task.path, sizes)), left)}
+    task = request.task
+    sizes, larger = _smaller(task, TRACED_BYTES, TRACED_FLOPS), _smaller(task, CPU_BYTES, CPU_FLOPS)
+    confirming = TorchReference(load_module(task.path, larger)) if larger != sizes else None
+    return {"needless": needless(TorchReference(load_module(task.path, sizes)), left, confirming)}
 
 
 def _smaller(task: TaskSpec, max_bytes: float, max_flops: float) -> Sizes:

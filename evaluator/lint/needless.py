@@ -25,8 +25,11 @@ TRIED = 200
 Call = Callable[[], Sequence[Any]]
 
 
-def needless(reference: TorchReference, budget_s: float) -> Needless:
-    """Records one call, then repeats it with one operator after the other left out, within the budget."""
+def needless(reference: TorchReference, budget_s: float, larger: TorchReference | None = None) -> Needless:
+    """Records one call, then repeats it with one operator after the other left out, within the budget.
+
+    What has no effect must have none at the `larger` sizes either: a mean over an image that was reduced to one pixel has none.
+    """
     own = reference.inputs(SEED)
     given = {name: map_leaves(as_leaf, value) for name, value in zip(reference.names, own, strict=True)}
     redrawn = [list(map_leaves(as_tensor, vary(given, name, SEED)).values()) for name in OTHERS]
@@ -35,6 +38,8 @@ def needless(reference: TorchReference, budget_s: float) -> Needless:
     dead = graph.dead_operators(nodes, storages)
     positions = [i for i in graph.replaceable(nodes, identities) if i not in dead]
     always, only_own, untried = _tried(positions, calls, budget_s)
+    if larger is not None and always:
+        always = _confirmed(always, len(nodes), larger)
     return Needless(
         operators=sum(node.computes for node in nodes), dead=_named(nodes, dead), no_effect=_named(nodes, always),
         no_effect_on_own_inputs=_named(nodes, only_own), reduced_products=tuple(graph.reduced_products(nodes)), untried=untried,
@@ -59,6 +64,15 @@ def _tried(positions: Sequence[int], calls: Sequence[Call], budget_s: float) -> 
         elsewhere = all(_same(graph.without(position, c), want) for c, want in zip(calls[1:], expected[1:], strict=True))
         (always if elsewhere else only_own).append(position)
     return always, only_own, 0
+
+
+def _confirmed(positions: Sequence[int], count: int, larger: TorchReference) -> list[int]:
+    """Those without effect there too; all of them where it runs other than `count` operators."""
+    call = _call(larger, larger.inputs(SEED))
+    if len(graph.record(call)[0]) != count:
+        return list(positions)
+    expected = call()
+    return [position for position in positions if _same(graph.without(position, call), expected)]
 
 
 def _same(got: Sequence[Any] | None, expected: Sequence[Any]) -> bool:

@@ -129,3 +129,12 @@ def test_the_operator_that_does_most_of_the_arithmetic(tmp_path, layer, inputs, 
         f"def get_inputs():\n    return [torch.rand({inputs})]\ndef get_init_inputs():\n    return []\n")
     cost = counted(load_module(str(path), {}))
     assert cost.operator == operator and (cost.flops > 0) == ("ReLU" not in layer)
+
+
+def test_what_has_no_effect_only_because_the_problem_was_reduced_is_none(written):
+    task = written("return x.view(batch, -1, features).mean(1, keepdim=True).exp()", "torch.randn(4 * batch, features)")
+    whole, small = load_module(task.path), load_module(task.path)
+    small.get_inputs = lambda: [whole.get_inputs()[0][:whole.batch]]
+    alone = needless(TorchReference(small), 60)
+    assert any(name.startswith("mean") for name in alone.no_effect)
+    assert needless(TorchReference(small), 60, TorchReference(whole)).no_effect == ()
