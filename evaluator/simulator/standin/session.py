@@ -108,6 +108,12 @@ class Session:
                 return Place(file, frame.f_lineno)
         return None
 
+    def add_launch(self, record: LaunchRecord, stored_bytes: float = 0.0) -> None:
+        """Notes a launch of the profile stage, and the most bytes that it can have written."""
+        self.launches.append(record)
+        self.text_facts.append(dict(record.text))
+        self.stored_bytes.append(stored_bytes)
+
     def report(self, finding: Finding) -> None:
         """Keeps `finding` unless it was already seen at the same place of the same kernel."""
         if not any(_same_place(finding, known) for known in self.findings):
