@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kernelskill.errors import WriterError
 from kernelskill.writers.program.ir import ACC, Axis, Stage
-from kernelskill.writers.program.reductions import along_channels, mean
+from kernelskill.writers.program.reductions import mean
 from kernelskill.writers.program.sizes import Dim, text_of
-from kernelskill.writers.program.values import Value, combine, common_shape, loops, moved, plus, reshaped, times
+from kernelskill.writers.program.values import Value, common_shape, loops, moved, plus, reshaped, times
 from kernelskill.writers.template import expression as ex
 
 
@@ -64,7 +65,13 @@ def matmul(a: Value, b: Value) -> Value:
 def linear(x: Value, weight: Value, bias: Value | None = None) -> Value:
     """x weight^T + bias."""
     result = matmul(x, transposed(weight))
-    return result if bias is None else combine(x.builder, "add", result, bias)
+    return result if bias is None else _plus_bias(result, lambda axes: bias.element((axes[-1].name,)))
+
+
+def _plus_bias(result: Value, bias: Callable[[tuple[Axis, ...]], ex.Expression]) -> Value:
+    """The product just built, with a bias in its epilogue."""
+    stage = result.builder.stages.pop()
+    return result.builder.add(replace(stage, epilogue=ex.Call("add", (ACC, bias(stage.axes)))), result.dims)
 
 
 def transposed(value: Value, first: int = -2, second: int = -1) -> Value:
@@ -171,8 +178,9 @@ def _windows(x: Value, bias: Value | None, group: Dim, filters: Dim, depth: Dim,
     second = zeroed(x, (n, channel, *(at for at, _ in places)), [guard for _, guard in places if guard])
     result = _product(x, axes, inner, weight(g, rest[0], deep[0], deep[1:]), second, shape)
     whole = builder.sizes.of(group * filters) if many else filters
-    result = reshaped(result, [x.dims[0], whole, *out])
-    return result if bias is None else combine(builder, "add", result, along_channels(bias, len(result.dims)))
+    if bias is not None:
+        result = _plus_bias(result, lambda axes: bias.element((plus(times(g, text_of(filters)), rest[0]),)))
+    return reshaped(result, [x.dims[0], whole, *out])
 
 
 def zeroed(x: Value, coords: tuple[str, ...], guards: list[str], other: float = 0.0) -> ex.Expression:

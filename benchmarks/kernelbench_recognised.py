@@ -1,0 +1,207 @@
+"""Which KernelBench problems the built-in templates recognise, and whether their naive kernels are right on small shapes.
+
+`python -m benchmarks.kernelbench_recognised DIR [IDS]` proves every problem, writes its start (for levels 2 and 3 also the one
+that keeps convolutions and matrix products as library calls), runs it in the simulator on two small sizes of the problem beside
+the reference, and writes `results/kernelbench_recognised.json` and the table in docs/writers.md. It goes on where it was
+interrupted. `render` writes the table only. No line of KernelBench is copied.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import re
+import sys
+import time
+import traceback
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from benchmarks.examples import RESULTS, ROOT
+from kernelskill.errors import KernelSkillError
+from kernelskill.model import Task
+from kernelskill.suites.discover import SuiteTask, find_tasks, select
+from kernelskill.tasks import load_task
+from kernelskill.writers.template import TemplateWriter
+from kernelskill.writers.template.planline import find
+
+RECORD = RESULTS / "kernelbench_recognised.json"
+PAGE = ROOT / "docs" / "writers.md"
+MARKERS = re.compile(r"(<!-- recognised:begin -->\n).*?(<!-- recognised:end -->)", re.DOTALL)
+LIBRARY = ("conv", "matmul")
+SIZES = 2
+SECONDS = 60.0
+"""For the simulated calls of one solution."""
+MOST_WORK = 3e7
+"""Multiply-adds of a small problem: a larger one is left to a GPU."""
+RTOL = 1e-3
+"""Relative, and relative to the outputs' root mean square."""
+Row = dict[str, Any]
+
+
+def main(arguments: list[str]) -> None:
+    """Builds the record, or only renders it."""
+    preloaded()
+    record: dict[str, Row] = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+    if arguments[0] != "render":
+        chosen = select(find_tasks(Path(arguments[0])), ids=arguments[1] if len(arguments) > 1 else "")
+        for part, allowed in (("kernels", ()), ("library", LIBRARY)):
+            for task in chosen:
+                kept = record.setdefault(task.key, {"name": task.path.stem})
+                if part not in kept and (part == "kernels" or task.level != 1):
+                    kept[part] = row(task, allowed)
+                    print(task.key, part, json.dumps(kept[part]), flush=True)
+                    write(record)
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(MARKERS.sub(lambda m: m[1] + table(record) + "\n" + m[2], page), encoding="utf-8")
+
+
+def write(record: dict[str, Row]) -> None:
+    """The record, a problem a line."""
+    ordered = sorted((key for key in record if "kernels" in record[key]), key=lambda key: tuple(map(int, key.split("/"))))
+    lines = ",\n".join(f" {json.dumps(key)}: {json.dumps(record[key])}" for key in ordered)
+    RECORD.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+
+
+def preloaded() -> None:
+    """What every child needs and is slow to import."""
+    import torch._dynamo
+    import torch.utils.flop_counter  # noqa: F401
+
+    from evaluator.simulator import standin  # noqa: F401
+
+
+def row(which: SuiteTask, allowed: tuple[str, ...]) -> Row:
+    """How one problem is recognised, and what its start does in the simulator; the reason where it is not recognised."""
+    writer = TemplateWriter()
+    try:
+        task = load_task(which.path).allowing(allowed)
+        described, source = writer.describe(task), writer.start(task)
+    except KernelSkillError as error:
+        return {"refused": error.message}
+    line = find(source)
+    assert line is not None
+    kept = source.split(" library calls kept")[0].rsplit(" ", 1)[-1] if " library calls kept" in source else "0"
+    found = {"as": line.family, "heaviest": described.family, "kernels": source.count("__global__ void"),
+             "library_calls": int(kept)}
+    return found if allowed and kept == "0" else {**found, "simulated": simulated(task, source)}
+
+
+def simulated(task: Task, source: str) -> str:
+    """`right`, or what went wrong, of the solution in a process of its own."""
+    context = multiprocessing.get_context("fork")
+    receive, send = context.Pipe(duplex=False)
+    process = context.Process(target=_child, args=(task, source, send))
+    process.start()
+    verdict = receive.recv() if receive.poll(SECONDS) else f"not finished in {SECONDS:.0f} s"
+    process.kill()
+    process.join()
+    return str(verdict)
+
+
+def _child(task: Task, source: str, send: Any) -> None:
+    try:
+        send.send(judge(task, source))
+    except Exception as error:
+        send.send(f"{type(error).__name__}: {str(error)[:200]} ({traceback.extract_tb(error.__traceback__)[-1].name})")
+
+
+def judge(task: Task, source: str) -> str:
+    """Runs the solution beside the reference on small sizes; the first difference or finding, else `right`."""
+    import torch
+
+    from evaluator.kernelbench_module import load_module
+    from evaluator.simulator import standin
+    from kernelskill import assembly
+
+    torch.set_num_threads(1)
+    session = standin.Session(device=assembly.choose_device(assembly.Options(device="sim"))[1])
+    run, refused = 0, ""
+    for sizes in (*task.spec.check_sizes, *task.spec.last_sizes):
+        torch.manual_seed(1)
+        try:
+            module = load_module(task.spec.path, sizes)
+            theirs, inputs = module.Model(*module.get_init_inputs()), module.get_inputs()
+            if _work(module.Model(*module.get_init_inputs()), inputs) > MOST_WORK:
+                refused = "too large"
+                continue
+        except Exception as error:  # sizes that the reference refuses
+            refused = f"{type(error).__name__}"
+            continue
+        standin.install(session)
+        try:
+            wrong = _compared(theirs, module.get_init_inputs(), inputs, source)
+        finally:
+            standin.uninstall()
+        errors = [f.message for f in session.findings if f.severity == "error"]
+        if wrong or errors:
+            return (wrong or f"finding: {errors[0]}")[:200] + f" at {sizes}"
+        run += 1
+        if run == SIZES:
+            break
+    return "right" if run else f"no small problem runs ({refused})"
+
+
+def _work(model: Any, inputs: list[Any]) -> float:
+    """Multiply-adds of the reference, which is run once (and seeded alike before every run)."""
+    import torch
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(*[x.clone() if isinstance(x, torch.Tensor) else x for x in inputs])
+    return float(counter.get_total_flops()) / 2
+
+
+def _compared(theirs: Any, constructor: list[Any], inputs: list[Any], source: str) -> str:
+    """Where outputs or buffers differ; "" where they agree."""
+    import torch
+
+    solution: dict[str, Any] = {"__name__": "solution"}
+    exec(compile(source, "solution.py", "exec"), solution)
+    ours = solution["ModelNew"](*constructor)
+    ours.load_state_dict(theirs.state_dict(), strict=True)
+    ours.train(theirs.training)
+    with torch.no_grad():
+        expected = theirs(*[x.clone() if isinstance(x, torch.Tensor) else x for x in inputs])
+        got = ours(*inputs)
+    pairs = {"the output": (got, expected)}
+    pairs |= {name: (ours.get_buffer(name), buffer) for name, buffer in theirs.named_buffers()}
+    for name, (a, b) in pairs.items():
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return f"{name} is {a.dtype} {list(a.shape)}, not {b.dtype} {list(b.shape)}"
+        scale = float(b.double().pow(2).mean().sqrt()) if b.numel() else 0.0
+        if not torch.allclose(a.double(), b.double(), RTOL, RTOL * scale, equal_nan=True):
+            gap = float((a.double() - b.double()).abs().max())
+            return f"{name} differs by {gap:.3g}, its root mean square is {scale:.3g}"
+    return ""
+
+
+def table(record: dict[str, Row]) -> str:
+    """Problems of each level by what became of them, and the reasons of those that are not recognised."""
+    head = ["| level | problems | recognised | start right in the simulator | with `--allow-library conv,matmul`: a library "
+            "call kept | start right |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
+    for level in ("1", "2", "3"):
+        rows = [r for key, r in record.items() if key.startswith(f"{level}/")]
+        known = [r["kernels"] for r in rows if "as" in r["kernels"]]
+        kept = [r["library"] for r in rows if r.get("library", {}).get("library_calls")]
+        counts = (len(rows), len(known), sum(r["simulated"] == "right" for r in known), len(kept),
+                  sum(r["simulated"] == "right" for r in kept))
+        head.append(f"| {level} | {' | '.join(map(str, counts))} |")
+    reasons = Counter(_reason(r["kernels"]["refused"]) for r in record.values() if "refused" in r["kernels"])
+    listed = "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common())
+    late = Counter(r["kernels"]["simulated"].split(" at {")[0] for r in record.values()
+                   if r["kernels"].get("simulated", "right") != "right")
+    open_ = "; ".join(f"{reason} ({count})" for reason, count in late.most_common())
+    return "\n".join([*head, "", f"Not recognised: {listed or 'none'}.", "", f"Recognised, not seen right: {open_ or 'none'}."])
+
+
+def _reason(message: str) -> str:
+    """The part of a refusal that says what is missing."""
+    return message.split(": ")[-1].split(" (")[0][:90]
+
+
+if __name__ == "__main__":
+    started = time.time()
+    main(sys.argv[1:])
+    print(f"{time.time() - started:.0f} s", file=sys.stderr)
