@@ -142,7 +142,7 @@ MORE_PLANTED = (
            {"n": 32769}),
     Kernel("row offset in sixteen bits", "row_sum", rowwise(TREE.replace(
         "  float sum = 0.f;", "  row = x + (unsigned short)(blockIdx.x * cols);\n  float sum = 0.f;")), ("agreement",),
-        {"rows": 2, "cols": 65536}),
+        {"rows": 65537, "cols": 1}),
     Kernel("row by a rounded reciprocal", "bias", FLAT_BIAS, ("bounds", "agreement"), {"rows": 2, "cols": 41}),
     Kernel("store index transposed", "matmul", GEMM.replace(
         "c[(long long)row * n + col] = sum", "c[(long long)col * m + row] = sum"), ("agreement",), {"m": 2, "n": 2, "k": 1}),
@@ -154,7 +154,7 @@ MORE_PLANTED = (
         "  if (threadIdx.x == 127) tile[129] = i + 1 < n ? x[i + 1] : 0.f;\n", "  if (threadIdx.x == 127) tile[129] = 0.f;\n"),
         ("agreement",), {"n": 129}),
     Kernel("index of the wrong width", "gather", right.GATHER.replace("const int* index", "const long long* index"),
-           ("bounds",), {"rows": 1, "cols": 1}),
+           ("bounds", "runs"), {"rows": 1, "cols": 1}),
     # wrong broadcast and swapped operands
     Kernel("row factor by column", "row_scale", rowwise(
         "for (int c = t; c < cols; c += 128) y[(long long)blockIdx.x * cols + c] = row[c] * s[c % gridDim.x];",
@@ -173,16 +173,16 @@ MORE_PLANTED = (
         "if (i < n) y[i] = x[i] == 0.f ? __int_as_float(0x7f800000) : 1.f / x[i];"), ("special_values",), {"n": 1}),
     Kernel("ties by arrival", "row_argmax", FINITE + rowwise(right.ARGMAX.replace(
         "(other == best && there < at)", "(other == best && there < at && o < 16)"), **right.ARGMAX_CALL), ("agreement",),
-        {"rows": 1, "cols": 17}),
+        {"rows": 1, "cols": 33}),
     Kernel("logarithm of an overflowing sum", "log_sum_exp", FINITE + rowwise(right.LOG_SUM.replace(
         "expf(row[c] - best)", "expf(row[c])").replace("logf(sum) + best", "logf(sum)"), threads=32), ("agreement",),
         {"rows": 1, "cols": 1}),
     # precision
     Kernel("sum in halves", "half_row_sum", rowwise(
-        TREE.replace("float sum = 0.f", "__half sum = 0.f").replace("sum += row[c]", "sum = __hadd(sum, row[c])")
-        .replace("partial[t] = sum", "partial[t] = __half2float(sum)"), types="const __half* x, float* y", before=right.WHOLE,
-        output="cp.empty(rows, dtype=cp.float32)").replace("const float* row", "const __half* row"), ("agreement",),
-        {"rows": 1, "cols": 129}),
+        "  if (t == 0) {\n    __half sum = 0.f;\n    for (int c = 0; c < cols; ++c) sum = __hadd(sum, row[c]);\n"
+        "    y[blockIdx.x] = __half2float(sum);\n  }", types="const __half* x, float* y", before=right.WHOLE, threads=32,
+        output="cp.empty(rows, dtype=cp.float32)").replace("const float* row", "const __half* row"),
+        ("agreement", "special_values"), {"rows": 1, "cols": 2}),
     Kernel("epsilon outside the root", "rms_norm", rowwise(right.RMS.replace(
         "rsqrtf(sum / cols + 1e-6f)", "1.f / (sqrtf(sum / cols) + 1e-6f)"), **right.RMS_CALL), ("agreement",),
         {"rows": 1, "cols": 1}),
@@ -221,7 +221,7 @@ MORE_PLANTED = (
            ("synchronisation", "agreement"), {"n": 2}),
     Kernel("histogram bins read too early", "histogram", HISTOGRAM.replace(
         "  __syncthreads();\n  if (threadIdx.x < 16) atomicAdd(&y", "  if (threadIdx.x < 16) atomicAdd(&y"),
-        ("synchronisation",), {"n": 33}),
+        ("synchronisation", "agreement"), {"n": 33}),
     Kernel("column sums without a barrier", "col_sum", COLUMNS.replace("  __syncthreads();\n", ""), ("synchronisation",),
            {"rows": 1, "cols": 1}),
     Kernel("total without atomics", "total", BLOCK_TOTALS.replace("atomicAdd(y, sums[0])", "y[0] += sums[0]"),

@@ -131,18 +131,28 @@ def _lines(path: Path) -> list[str]:
 def table(result: dict[str, Any]) -> list[str]:
     """The record as the lines that `make quality` prints."""
     s = result["summary"]
-    lines = [f"{'planted fault':<48} {'found as':<28} {'smallest':<24} {'× least':>7} {'cpu s':>6}"]
-    for row in result["planted"]:
-        sizes = ", ".join(f"{k}={v}" for k, v in row.get("shrunk", {}).items())
-        said = ", ".join(row.get("property", ())) or row.get("refused", "NOT FOUND")[:28]
-        lines.append(f"{row['kernel']:<48} {said:<28} {sizes:<24} {row.get('ratio', ''):>7} {row['processor_s']:>6.1f}")
-    lines.append(f"{'right kernel':<48} {'blamed':<28} {'seeds':<24} {'':>7} {'cpu s':>6}")
-    for row in result["honest"]:
-        said = "; ".join(row["false_alarms"] or row["refused"] or ["no"])[:60]
-        lines.append(f"{row['kernel']:<48} {said:<28} {len(row['seeds']):<24} {'':>7} {row['processor_s']:>6.1f}")
-    return [*lines, "",
+    return [*_lines_of(result["planted"], result["honest"]), "",
             f"found {s['found']} of {s['planted']} planted faults; smallest example over the least there is: "
             f"median {s['median_ratio']:g}, worst {s['worst_ratio']:g}",
             f"blamed {len(s['false_alarms'])} of {s['honest']} right kernels in {s['honest_checks']} checks, "
             f"{s['honest_calls']} calls",
             f"processor time of a check: median {s['processor_s_median']:.1f} s, most {s['processor_s_most']:.1f} s"]
+
+
+def table_of(rows: Sequence[Row]) -> list[str]:
+    """Rows of single checks as lines."""
+    honest = [_together([row]) for row in rows if row["kind"] == "honest"]
+    return _lines_of([row for row in rows if row["kind"] == "planted"], honest)
+
+
+def _lines_of(planted: Sequence[Row], honest: Sequence[Row]) -> list[str]:
+    lines = [f"{'planted fault':<48} {'found as':<28} {'smallest':<24} {'× least':>7} {'cpu s':>6}"]
+    for row in planted:
+        sizes = ", ".join(f"{k}={v}" for k, v in row.get("shrunk", {}).items())
+        said = ", ".join(row.get("property", ())) or row.get("refused", "NOT FOUND")[:28]
+        lines.append(f"{row['kernel']:<48} {said:<28} {sizes:<24} {row.get('ratio', ''):>7} {row['processor_s']:>6.1f}")
+    lines.append(f"{'right kernel':<48} {'blamed':<28} {'seeds':<24} {'':>7} {'cpu s':>6}")
+    for row in honest:
+        said = "; ".join(row["false_alarms"] or row["refused"] or ["no"])[:60]
+        lines.append(f"{row['kernel']:<48} {said:<28} {len(row['seeds']):<24} {'':>7} {row['processor_s']:>6.1f}")
+    return lines

@@ -6,14 +6,12 @@ import math
 import resource
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.errors import UnsatisfiedAssumption
 
 from evaluator.checking.counterexample import counterexample
 from evaluator.checking.dangers import Dangers, find_dangers
@@ -23,7 +21,6 @@ from evaluator.checking.properties import (
     Scenario,
     Trial,
     Violation,
-    after_call,
     after_other_calls,
     late_stream,
     one_call,
@@ -36,6 +33,7 @@ from evaluator.checking.properties import (
 from evaluator.checking.relation_scenario import related
 from evaluator.checking.relations import relations_of
 from evaluator.checking.search import Fault, Search
+from evaluator.checking.state import blamed_on_calls
 from evaluator.checking.strategies import FailedBefore, Space, examples_of, prepared_of, space_of, sweep
 from evaluator.checking.types import (
     LAYOUTS,
@@ -50,7 +48,6 @@ from evaluator.checking.types import (
 )
 from evaluator.checking.values import FINITE, SPECIAL
 from evaluator.environment import environment
-from evaluator.inputs import TASK
 from evaluator.oracle import TaskFault
 from evaluator.runner import Ended
 from evaluator.types import Status
@@ -72,8 +69,6 @@ AFTER_CALLS: tuple[Property, ...] = ("special_values", "memory", "repeatable", "
 """Not tested where a call's result depends on earlier ones: all would show that once more."""
 MARGIN_SECONDS = 2.0
 NOTE_CHARACTERS = 160
-TRIED_SMALLER = 2
-"""Sizes below a fault of earlier calls: each try takes processes of its own."""
 
 
 class Refused(Exception):
@@ -287,7 +282,7 @@ class _Check:
                 return
             self.after_calls.append(search.faults.pop(name))
         if self.after_calls:
-            self._blame_calls(self.after_calls[0], trial, space)
+            self.verdicts.append(blamed_on_calls(self.after_calls[0], trial, space, self.anchors))
 
     def _verdict(self, name: Any, experiment: Experiment, search: Search, lab: Lab) -> Verdict:
         title = TITLES[name] if not experiment.title else f"{TITLES[name]}: {experiment.title}"
@@ -303,32 +298,6 @@ class _Check:
 
     def _violated(self) -> bool:
         return any(verdict.outcome == "violated" for verdict in self.verdicts)
-
-    def _blame_calls(self, fault: Fault, trial: Trial, space: Space) -> None:
-        """The verdict on a fault that only earlier calls explain: shown by two calls in a new process where that is found."""
-        title = TITLES["calls"]
-        explained = next(filter(None, (self._explained(fault, example, trial) for example in (
-            *islice(space.smaller(fault.example), TRIED_SMALLER), fault.example))), None)
-        found = counterexample(explained or fault, trial.lab, title)
-        if explained is None:
-            found = found.model_copy(update={
-                "reproduction": "", "scenario": "after other calls in the same process; in a fresh one it is right"})
-        self.verdicts.append(Verdict(property="calls", title=title, outcome="violated", examples=fault.after,
-                                     counterexample=found))
-
-    def _explained(self, fault: Fault, example: Example, trial: Trial) -> Fault | None:
-        """The fault as what one earlier call, on the same shape or another, does to a process that is new but for it."""
-        for earlier in (example.model_copy(update={"values": TASK, "seed": example.seed + 1}), *self.anchors):
-            try:
-                trial.lab.renew()
-                after_call(trial, earlier, example)
-            except Violation as violation:
-                return replace(fault, violation=violation)
-            except UnsatisfiedAssumption:
-                continue
-            except Spent:
-                return None
-        return None
 
     def _not_tested(self) -> None:
         kept = "what earlier calls left behind changes the result: mend that first"

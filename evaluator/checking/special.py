@@ -60,7 +60,7 @@ def _flushed(problem: Problem) -> Problem:
         if not isinstance(leaf, Leaf) or not leaf.is_float:
             return leaf
         values = leaf.as_float64()
-        values = np.where(np.abs(values) < SMALLEST_NORMAL[leaf.dtype], 0.0, values)
+        values = np.where(np.abs(values) < SMALLEST_NORMAL[leaf.dtype], np.copysign(0.0, values), values)
         return Leaf(round_to(values, leaf.dtype), leaf.dtype, leaf.source)
 
     return Problem(map_leaves(flush, problem.inputs), problem.init, problem.state)

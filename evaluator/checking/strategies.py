@@ -24,10 +24,12 @@ STRUCTURAL = 16
 """KernelBench: constants up to here are kernel sizes, strides, groups; they change only as the task's variants do."""
 OWN = -1
 """Among a size's values: whatever the variant has."""
-LONG = 8
-"""How much longer than the work limit an example may be that is long in one size and the least in all others."""
+LONG = 9
+"""How much longer than the work limit an example may be that is long in one size and the least, or next to it, in all
+others."""
 FLAT = (1021, 65537)
-"""Lengths of one size where all others are the least. The longer one is beyond 16 bits and a grid's second axis."""
+"""Lengths of one size where all others are the least, or next to it. The longer is beyond 16 bits and a grid's second axis."""
+OTHER_SEEDS = (0, 1, 2)
 SWEPT_ALONE = 3
 """Where one size is at a boundary, what the others are."""
 
@@ -74,16 +76,26 @@ class Space:
             return None
         return None
 
+    def least(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """The sizes with each that varies at its least."""
+        smallest = {name: min(v for v in values if v != OWN) for name, values in zip(self.names, self.sizes, strict=True)
+                    if values != (OWN,)}
+        return {**sizes, **smallest}
+
     def smaller(self, example: Example) -> Iterator[Example]:
-        """The example with one of its sizes smaller, the smallest examples first."""
+        """The example with one of its sizes smaller, the smallest examples first, each with a few seeds.
+
+        With another seed: what lies in a smaller array is drawn anew, and a fault of some values is not met at once.
+        """
         sizes = [{**example.sizes, name: value} for name, values in zip(self.names, self.sizes, strict=True)
                  for value in values if value != OWN and value < example.sizes[name]]
         for found in sorted(sizes, key=lambda s: (math.prod(s.values()), str(s))):
-            yield example.model_copy(update={"sizes": found})
+            yield from (example.model_copy(update={"sizes": found, "seed": seed})
+                        for seed in dict.fromkeys((example.seed, *OTHER_SEEDS)))
 
     def _sized(self, variant: Mapping[str, int], indices: Sequence[int]) -> dict[str, int]:
         """Sizes whose product stays within the work limit: a size that is too large is the largest candidate that fits."""
-        room = self.work_limit * (LONG if sum(index > 0 for index in indices) <= 1 else 1)
+        room = self.work_limit * (LONG if sum(index > 1 for index in indices) <= 1 else 1)
         sizes = dict(variant)
         for name, values, index in zip(self.names, self.sizes, indices, strict=True):
             value = variant[name] if values[index] == OWN else values[index]
@@ -105,6 +117,8 @@ def space_of(
 ) -> Space:
     """What may be drawn for the task; `numbers` are the solution's dangers."""
     numbers = tuple(numbers)
+    variants: tuple[Mapping[str, int], ...]
+    names: tuple[str, ...]
     if task.shapes == "exact":
         variants, names = (dict(task.sizes),), ()
     elif task.kind == "kernelbench":
@@ -145,7 +159,9 @@ def sweep(space: Space, numbers: Iterable[int], anchors: Sequence[Mapping[str, i
     kinds, layouts, dtypes = space.values, space.layouts, space.dtypes
     for number, sizes in enumerate(_swept_sizes(space, numbers, anchors), 1 + seed * STRIDE):
         seed = number % SEEDS
-        yield Example(sizes=dict(sizes), values=kinds[seed % len(kinds)], seed=seed, layout=layouts[seed % len(layouts)],
+        # Of what is long the task's own values: alternating ones, say, look the same from many places.
+        kind = kinds[seed % len(kinds) if math.prod(sizes.values()) <= space.work_limit else 0]
+        yield Example(sizes=dict(sizes), values=kind, seed=seed, layout=layouts[seed % len(layouts)],
                       dtype=dtypes[seed % len(dtypes)])
 
 
@@ -159,8 +175,10 @@ def _swept_sizes(space: Space, numbers: Iterable[int], anchors: Sequence[Mapping
             for value in swept if variant is space.variants[0] else swept[:4]:
                 yield {**variant, **({} if variant else alone), name: value}
             if not variant:
-                flat = {other: column[0] for other, column in zip(space.names, space.sizes, strict=True)}
-                yield from ({**flat, name: _nearest(values, length)} for length in FLAT)
+                for width in (0, 1):
+                    flat = {other: column[min(width, len(column) - 1)]
+                            for other, column in zip(space.names, space.sizes, strict=True)}
+                    yield from ({**flat, name: _nearest(values, length)} for length in FLAT)
     for value in (1, 2, 33) if len(space.names) > 1 and not space.variants[0] else ():
         yield {name: _nearest(column, value) for name, column in zip(space.names, space.sizes, strict=True)}
 
