@@ -31,6 +31,9 @@ FINDING_LIMIT = 64
 DEFAULT_BUDGET = 20_000_000
 """Warp instructions that one warp may execute: seconds of simulation, far above any honest kernel at verification sizes."""
 
+GRID_WORKSPACE_BYTES = 256
+MOST_COOPERATIVE = 8192
+"""Blocks that may be resident at once; above what the largest GPU holds."""
 MOST_SHARED, MOST_LOCAL = 1 << 20, 512 << 10
 """Bytes; far above what a GPU accepts, so that sizes stay in the core's range."""
 
@@ -101,9 +104,10 @@ class LaunchRecord(ctypes.Structure):
         ("code", ctypes.c_void_p), ("ext", ctypes.c_void_p), ("constants_end", ctypes.c_void_p), ("buffers", ctypes.c_void_p),
         ("code_length", ctypes.c_int32), ("buffer_count", ctypes.c_int32), ("register_bytes", ctypes.c_int32),
         ("shared_bytes", ctypes.c_int32), ("local_bytes", ctypes.c_int32), ("shared_granule", ctypes.c_int32),
-        ("grid", ctypes.c_uint32 * 3), ("block", ctypes.c_uint32 * 3), ("special_registers", ctypes.c_int32 * 8),
+        ("grid", ctypes.c_uint32 * 3), ("block", ctypes.c_uint32 * 3), ("special_registers", ctypes.c_int32 * 16),
         ("checks", ctypes.c_int32), ("threads", ctypes.c_int32), ("budget", ctypes.c_uint64), ("gaps", ctypes.c_void_p),
-        ("gap_count", ctypes.c_int32), ("parameters_id", ctypes.c_int32))
+        ("gap_count", ctypes.c_int32), ("parameters_id", ctypes.c_int32),
+        ("cluster", ctypes.c_uint32 * 3), ("cooperative", ctypes.c_int32), ("clustered", ctypes.c_int32))
 
 
 @dataclass
@@ -148,8 +152,11 @@ def _checked_buffers(own: Sequence[Buffer], module: NDArray[np.void], buffers: S
 def prepare(
     module: Module, kernel: str, grid: Sequence[int], block: Sequence[int], packed_args: bytes, buffers: Sequence[Buffer], *,
     dynamic_shared: int = 0, checks: bool = True, budget: int = DEFAULT_BUDGET, threads: int = 1, sm_count: int = 132,
+    cooperative: bool = False,
 ) -> PreparedLaunch:
     """Everything but the run. `packed_args` is laid out as `Module.parameters` says.
+
+    `cooperative`: all blocks run at the same time, and the grid may synchronise.
 
     Raises Unsupported, KeyError (no such kernel), ValueError (sizes that no launch can have).
     """
@@ -166,20 +173,38 @@ def prepare(
     if code.shared_bytes + dynamic_shared > MOST_SHARED or not dynamic_shared >= 0 or code.local_bytes > MOST_LOCAL:
         raise ValueError(f"{kernel} asks for {code.static_shared_bytes + dynamic_shared} bytes of shared memory a block and "
                          f"{code.local_bytes} of local memory a thread: more than any GPU has")
+    _check_cohort(code, grid_size, cooperative)
     static = (code.shared_bytes + code.dynamic_align - 1) // code.dynamic_align * code.dynamic_align
-    own = (*buffers, Buffer(arguments.ctypes.data, len(packed_args), "kernel parameters", False))
+    workspace = np.zeros(GRID_WORKSPACE_BYTES, np.uint8)
+    own = (*buffers, Buffer(arguments.ctypes.data, len(packed_args), "kernel parameters", False),
+           *([Buffer(workspace.ctypes.data, workspace.nbytes, "grid barrier", True)] if cooperative else []))
     everything = (*own, *module.memory.buffers)
     table = _checked_buffers(own, module.memory.table, everything)
     specials = _specials(code, grid_size, block_size, dynamic_shared, sm_count)
+    specials |= {"%envreg1": workspace.ctypes.data >> 32 if cooperative else 0,
+                 "%envreg2": workspace.ctypes.data & 0xFFFFFFFF if cooperative else 0}
     constants, top = fill_constants(code, arguments, static, specials, module.memory)
     gaps = np.array([*code.shared_gaps, (static + dynamic_shared, static + dynamic_shared)], np.int32)
     record = LaunchRecord(
         code.code.ctypes.data, code.ext.ctypes.data, top, table.ctypes.data, len(code.code), len(table), code.register_bytes,
         static + dynamic_shared, code.local_bytes, code.shared_granule, grid_size, block_size,
-        tuple(code.special_registers), int(checks), max(1, 1 if code.ordered_atomics else threads), budget, gaps.ctypes.data,
-        len(gaps), len(buffers))
-    keep = (arguments, table, constants, gaps, code.code, code.ext)
+        tuple(code.special_registers), int(checks), max(1, 1 if code.ordered_atomics or cooperative else threads), budget,
+        gaps.ctypes.data, len(gaps), len(buffers), code.cluster, int(cooperative), int(code.clustered))
+    keep = (arguments, workspace, table, constants, gaps, code.code, code.ext)
     return PreparedLaunch(record, code, grid_size, block_size, everything, keep)
+
+
+def _check_cohort(code: KernelCode, grid: tuple[int, int, int], cooperative: bool) -> None:
+    """Refuses a launch whose blocks cannot run together as the kernel needs it."""
+    if any(blocks % size for blocks, size in zip(grid, code.cluster, strict=True)):
+        raise ValueError(f"{code.name} runs in clusters of {code.cluster} blocks, which do not divide the grid {grid}")
+    if code.grid_wide and not cooperative:
+        raise ValueError(f"{code.name} synchronises the whole grid: only a cooperative launch can run it "
+                         "(CuPy: kernel(..., enable_cooperative_groups=True))")
+    if cooperative and code.cluster != (1, 1, 1):
+        raise Unsupported("a cooperative launch of clusters")
+    if cooperative and grid[0] * grid[1] * grid[2] > MOST_COOPERATIVE:
+        raise ValueError(f"a cooperative launch of {grid} blocks: they cannot all be resident on any GPU")
 
 
 def _specials(
@@ -189,6 +214,9 @@ def _specials(
     values |= {f"%nctaid.{axis}": grid[i] for i, axis in enumerate("xyz")}
     threads = block[0] * block[1] * block[2]
     return values | {"%nwarpid": (threads + 31) // 32, "%smid": 0, "%nsmid": sm_count, "%gridid": 1,
+                     "%cluster_nctarank": code.cluster[0] * code.cluster[1] * code.cluster[2],
+                     **{f"%cluster_nctaid.{axis}": code.cluster[i] for i, axis in enumerate("xyz")},
+                     **{f"%nclusterid.{axis}": grid[i] // code.cluster[i] for i, axis in enumerate("xyz")},
                      "%dynamic_smem_size": dynamic, "%total_smem_size": code.static_shared_bytes + dynamic}
 
 
@@ -207,7 +235,7 @@ class RunResult:
 def run(
     module: Module, kernel: str, grid: Sequence[int], block: Sequence[int], packed_args: bytes, buffers: Sequence[Buffer], *,
     dynamic_shared: int = 0, checks: bool = True, blocks: Sequence[int] | None = None, budget: int = DEFAULT_BUDGET,
-    threads: int = 1, sm_count: int = 132,
+    threads: int = 1, sm_count: int = 132, cooperative: bool = False,
 ) -> RunResult:
     """Executes a launch, or only the blocks with the given linear indices.
 
@@ -215,11 +243,8 @@ def run(
     on `threads`. Raises as `prepare`; MemoryError.
     """
     launch = prepare(module, kernel, grid, block, packed_args, buffers, dynamic_shared=dynamic_shared, checks=checks,
-                     budget=budget, threads=threads, sm_count=sm_count)
-    total = launch.grid[0] * launch.grid[1] * launch.grid[2]
-    chosen = None if blocks is None else np.array(blocks, np.uint64)
-    if chosen is not None and chosen.size and int(chosen.max()) >= total:
-        raise ValueError(f"block {int(chosen.max())} of a grid of {total}")
+                     budget=budget, threads=threads, sm_count=sm_count, cooperative=cooperative)
+    chosen = _chosen(launch, blocks, cooperative)
     counts = np.zeros(len(launch.code.code), COUNTS)
     records = (FindingRecord * FINDING_LIMIT)()
     fatal, blocks_run = ctypes.c_int(), ctypes.c_uint64()
@@ -234,3 +259,19 @@ def run(
     return RunResult(findings, KernelCounts(launch.code, counts), int(blocks_run.value), bool(fatal.value))
 
 
+def _chosen(launch: PreparedLaunch, blocks: Sequence[int] | None, cooperative: bool) -> NDArray[np.uint64] | None:
+    """The blocks to run, or the first block of each cluster to run; None for all blocks one by one."""
+    sizes, cluster = launch.grid, launch.code.cluster
+    total = sizes[0] * sizes[1] * sizes[2]
+    if cooperative:
+        return np.zeros(1, np.uint64)
+    if cluster == (1, 1, 1):
+        chosen = None if blocks is None else np.array(blocks, np.uint64)
+    else:
+        index = np.arange(total, dtype=np.uint64) if blocks is None else np.array(blocks, np.uint64)
+        places = (index % sizes[0], index // sizes[0] % sizes[1], index // sizes[0] // sizes[1])
+        x, y, z = (place // size * size for place, size in zip(places, cluster, strict=True))
+        chosen = np.array(list(dict.fromkeys((x + sizes[0] * (y + sizes[1] * z)).tolist())), np.uint64)
+    if chosen is not None and chosen.size and int(chosen.max()) >= total:
+        raise ValueError(f"block {int(chosen.max())} of a grid of {total}")
+    return chosen

@@ -20,7 +20,9 @@ INSTRUCTION = np.dtype([(name, "i4") for name in FIELDS] + [("imm", "i8")])
 GLOBAL, SHARED, LOCAL, GENERIC = range(4)
 SIGNED, ADDRESS_64, NON_COHERENT, VOLATILE, ORDERED, COLUMN_MAJOR, TRANSPOSED = 1, 2, 4, 8, 16, 32, 32
 WIDE_SHIFT, ATOMIC_OP_SHIFT, ATOMIC_TYPE_SHIFT, ROLE_SHIFT = 8, 16, 20, 16
-SPECIAL_REGISTERS = ("%tid.x", "%tid.y", "%tid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%warpid")
+SPECIAL_REGISTERS = ("%tid.x", "%tid.y", "%tid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%warpid", "%cluster_ctaid.x",
+                     "%cluster_ctaid.y", "%cluster_ctaid.z", "%cluster_ctarank", "%clusterid.x", "%clusterid.y", "%clusterid.z")
+"""Those that differ from block to block; csrc/machine.h has the same order."""
 
 
 class LaneOp(NamedTuple):
@@ -97,6 +99,12 @@ class KernelCode:
     parameter_bytes: int
     ordered_atomics: bool
     """The result depends on the order of global atomics: such a kernel runs its blocks on one thread."""
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    """Blocks of a cluster, as the kernel demands."""
+    clustered: bool = False
+    """It addresses shared memory of its cluster, or waits for it."""
+    grid_wide: bool = False
+    """It synchronises the whole grid: only a cooperative launch can run it."""
     reads: list[tuple[int, ...]] = field(default_factory=list)
     """By pc: register offsets the instruction reads (predicates included)."""
     writes: list[tuple[int, ...]] = field(default_factory=list)

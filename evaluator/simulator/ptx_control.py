@@ -6,7 +6,7 @@ import re
 
 from evaluator.simulator.ptx_code import NONE
 from evaluator.simulator.ptx_instruction import Op, integer
-from evaluator.simulator.ptx_lowering import Lowering, lowers
+from evaluator.simulator.ptx_lowering import LOWERINGS, Lowering, lowers
 from evaluator.simulator.ptx_memory import call_slot
 
 BARRIER_KINDS = {"": 0, "arrive": 1, "popc": 2, "and": 3, "or": 4}
@@ -36,7 +36,7 @@ def branch_table(low: Lowering, op: Op) -> None:
     for i, label in enumerate(labels):
         def resolve(pc: int, place: int = at + i) -> None:
             low.ext[place] = pc
-        low.label_uses.append((resolve, (function, label), low.line))
+        low.label_uses.append((resolve, low.label(label), low.line))
 
 
 @lowers("exit")
@@ -67,7 +67,10 @@ def trap(low: Lowering, op: Op) -> None:
 
 @lowers("bar", "barrier")
 def barrier(low: Lowering, op: Op) -> None:
-    """bar.sync/red/arrive, barrier.sync, bar.warp.sync. Cluster barriers are refused."""
+    """bar.sync/red/arrive, barrier.sync, bar.warp.sync, barrier.cluster."""
+    if op.take("cluster"):
+        LOWERINGS["barrier.cluster"](low, op)
+        return
     op.take("cta")
     op.take("aligned")
     if op.take("warp"):
@@ -88,11 +91,11 @@ def barrier(low: Lowering, op: Op) -> None:
         fields |= {"d": destination, "b": predicate}
         reads.append(predicate)
         writes.append(destination)
-    if not re.fullmatch(r"\d+", operands[0]):
-        raise op.refuse("a barrier number that is not a constant")
+    constant = re.fullmatch(r"\d+", operands[0])
+    number = integer(operands[0]) & 15 if constant else low.operand(operands[0])
     count = low.operand(operands[1]) if len(operands) > 1 else NONE
-    low.emit("BARRIER", imm=integer(operands[0]) & 15, a=count, flags=BARRIER_KINDS[kind], reads=[*reads, count], writes=writes,
-             **fields)
+    low.emit("BARRIER", imm=number, size=int(not constant), a=count, flags=BARRIER_KINDS[kind],
+             reads=[*reads, count, *([] if constant else [number])], writes=writes, **fields)
 
 
 IGNORED_CALLS = {"vprintf"}

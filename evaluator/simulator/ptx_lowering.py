@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -25,16 +24,18 @@ from evaluator.simulator.ptx_module import (
     statements,
     type_bytes,
 )
+from evaluator.simulator.ptx_scope import Label, Register, Scope, cluster_of
 
 SHARED_GAP = 128
 """Bytes between __shared__ arrays; a multiple of the 32 banks, so bank conflicts are those of the packed layout."""
 LANE_MASKS: dict[str, Callable[[int], int]] = {
     "eq": lambda lane: 1 << lane, "lt": lambda lane: (1 << lane) - 1, "le": lambda lane: (2 << lane) - 1,
     "gt": lambda lane: ~((2 << lane) - 1), "ge": lambda lane: ~((1 << lane) - 1)}
+GRID_WORKSPACE = ("%envreg1", "%envreg2")
+"""High and low word of the address where a cooperative launch keeps its grid barrier."""
 LAUNCH_SPECIALS = {"%ntid.x", "%ntid.y", "%ntid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z", "%nwarpid", "%smid", "%nsmid",
-                   "%dynamic_smem_size", "%total_smem_size", "%gridid"}
-UNSUPPORTED_SPECIALS = {"%envreg": "grid-wide synchronisation", "%cluster": "thread block clusters",
-                        "%ncluster": "thread block clusters"}
+                   "%dynamic_smem_size", "%total_smem_size", "%gridid", "%cluster_nctaid.x", "%cluster_nctaid.y",
+                   "%cluster_nctaid.z", "%cluster_nctarank", "%nclusterid.x", "%nclusterid.y", "%nclusterid.z", *GRID_WORKSPACE}
 _INTEGER = re.compile(r"^-?(0[xX][0-9a-fA-F]+|\d+)U?$")
 
 
@@ -49,28 +50,6 @@ def lowers(*opcodes: str) -> Callable[[Callable[[Lowering, Op], None]], Callable
     return register
 
 
-@dataclass
-class Register:
-    """A virtual register's place and width in bytes a lane (a predicate counts 4)."""
-
-    offset: int
-    width: int
-    type: str
-
-
-@dataclass
-class Scope:
-    """Names of one function: nested braces see the outer ones."""
-
-    function: Function
-    registers: list[dict[str, Register]] = field(default_factory=lambda: [{}])
-    arrays: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """Array -> (space, offset)."""
-    call_parameters: dict[str, dict[tuple[int, int], int]] = field(default_factory=dict)
-    """.param variable -> (byte offset, width) -> register offset."""
-    carry: int | None = None
-
-
 class Lowering:
     """Lowers one entry and every function it calls."""
 
@@ -82,15 +61,15 @@ class Lowering:
         self.ext: list[int] = []
         self.constants: dict[Constant, int] = {}
         self.constant_bytes = self.register_bytes = self.local_bytes = 0
-        self.special_registers = [NONE] * 8
+        self.special_registers = [NONE] * 16
         self.shared_end = self.static_shared = 0
         self.shared_gaps: list[tuple[int, int]] = []
         self.shared_variables: dict[str, int] = {}
         self.dynamic_align = 16
         self.shared_granule = 4
-        self.ordered_atomics = False
-        self.labels: dict[tuple[str, str], int] = {}
-        self.label_uses: list[tuple[Callable[[int], None], tuple[str, str], int]] = []
+        self.ordered_atomics = self.clustered = self.grid_wide = False
+        self.labels: dict[Label, int] = {}
+        self.label_uses: list[tuple[Callable[[int], None], Label, int]] = []
         self.branch_lists: dict[tuple[str, str], list[str]] = {}
         self.parameter_offsets = parameter_offsets(entry.parameters)
         self.return_slots: dict[str, int] = {}
@@ -116,11 +95,17 @@ class Lowering:
                 self._body(self.module.functions[name])
         self._refuse_recursion()
         self._check_call_parameters()
-        for resolve, key, line in self.label_uses:
-            if key not in self.labels:
-                raise Unsupported(f"branch to unknown label {key[1]}", line or None)
-            resolve(self.labels[key])
+        for resolve, label, line in self.label_uses:
+            resolve(self._place_of(label, line))
         return self._finish()
+
+    def _place_of(self, label: Label, line: int) -> int:
+        """The pc of a label: of the innermost braces that hold one of this name."""
+        for depth in range(len(label.path), -1, -1):
+            found = self.labels.get(label._replace(path=label.path[:depth]))
+            if found is not None:
+                return found
+        raise Unsupported(f"branch to unknown label {label.name}", line or None)
 
     def _finish(self) -> KernelCode:
         code = np.zeros(len(self.records), INSTRUCTION)
@@ -132,11 +117,11 @@ class Lowering:
             self.shared_gaps,
             self.dynamic_align, (self.local_bytes + 15) // 16 * 16, self.shared_granule,
             max((self.parameter_offsets[p.name] + p.nbytes for p in self.entry.parameters), default=0), self.ordered_atomics,
-            self.reads, self.writes)
+            cluster_of(self.entry), self.clustered, self.grid_wide, self.reads, self.writes)
 
     def _body(self, function: Function) -> None:
         self.scope = Scope(function, call_parameters=self.formal_slots.setdefault(function.name, {}))
-        self.labels[(function.name, "")] = len(self.records)
+        self.labels[Label(function.name, (), "")] = len(self.records)
         lines = LineTracker(self.module.source_file)
         for statement in statements(function.body, lines):
             self.line = statement.line
@@ -168,14 +153,16 @@ class Lowering:
     # ---- statements
 
     def _statement(self, statement: Statement) -> None:
-        name = self.scope.function.name
         if statement.kind == "open":
             self.scope.registers.append({})
+            self.scope.braces += 1
+            self.scope.path = (*self.scope.path, self.scope.braces)
         elif statement.kind == "close":
             if len(self.scope.registers) > 1:
                 self.scope.registers.pop()
+                self.scope.path = self.scope.path[:-1]
         elif statement.kind == "label":
-            self.labels[(name, statement.text)] = len(self.records)
+            self.labels[self.label(statement.text)] = len(self.records)
             self._last_label = statement.text
         elif statement.text.startswith("."):
             self._directive(statement.text)
@@ -300,9 +287,9 @@ class Lowering:
         if name.startswith("%lanemask_") and name[10:] in LANE_MASKS:
             return self.constant("lanes", tuple(LANE_MASKS[name[10:]](lane) & 0xFFFFFFFF for lane in range(32)), 4)
         if name in LAUNCH_SPECIALS:
+            self.grid_wide |= name in GRID_WORKSPACE
             return self.constant("special", name, 4)
-        why = next((f" ({text})" for start, text in UNSUPPORTED_SPECIALS.items() if name.startswith(start)), "")
-        raise Unsupported(f"special register {name}{why}", self.line or None)
+        raise Unsupported(f"special register {name}", self.line or None)
 
     def operand(self, text: str, width: int = 4, kind: str = "b32") -> int:
         """Offset of a source operand: register, special register, number or address of a variable."""
@@ -410,7 +397,11 @@ class Lowering:
         """Sets the target of a branch or call once all labels are known."""
         def resolve(pc: int) -> None:
             record["target"] = pc
-        self.label_uses.append((resolve, (function or self.scope.function.name, label), self.line))
+        self.label_uses.append((resolve, Label(function, (), label) if function else self.label(label), self.line))
+
+    def label(self, name: str) -> Label:
+        """A label as the present place sees it."""
+        return Label(self.scope.function.name, self.scope.path, name)
 
 
 def _cut_differently(wanted: set[tuple[int, int]], stored: set[tuple[int, int]]) -> bool:
@@ -421,6 +412,13 @@ def _cut_differently(wanted: set[tuple[int, int]], stored: set[tuple[int, int]])
 def lower_kernel(module: ParsedModule, name: str) -> KernelCode:
     """Lowers one entry of `module`. Raises Unsupported, KeyError for an unknown entry."""
     # Importing the families registers them; they import this module.
-    from evaluator.simulator import ptx_arithmetic, ptx_collective, ptx_control, ptx_matrix, ptx_memory  # noqa: F401
+    from evaluator.simulator import (  # noqa: F401
+        ptx_arithmetic,
+        ptx_asynchronous,
+        ptx_collective,
+        ptx_control,
+        ptx_matrix,
+        ptx_memory,
+    )
 
     return Lowering(module, module.entries[name]).run()

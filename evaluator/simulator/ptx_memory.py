@@ -18,15 +18,18 @@ from evaluator.simulator.ptx_code import (
     WIDE_SHIFT,
 )
 from evaluator.simulator.ptx_instruction import Op, integer
-from evaluator.simulator.ptx_lowering import Lowering, lowers
+from evaluator.simulator.ptx_lowering import LOWERINGS, Lowering, lowers
 from evaluator.simulator.ptx_module import Unsupported, type_bytes
 
-SPACES = {"global": GLOBAL, "const": GLOBAL, "shared": SHARED, "shared::cta": SHARED, "local": LOCAL}
-SCOPES = ("cta", "gpu", "sys")
+SPACES = {"global": GLOBAL, "const": GLOBAL, "shared": SHARED, "shared::cta": SHARED, "local": LOCAL,
+          "shared::cluster": SHARED}
+SCOPES = ("cta", "cluster", "gpu", "sys")
+FENCES = ("proxy", "async", "async::generic", "alias", "mbarrier_init", "sync_restrict::shared::cta",
+          "sync_restrict::shared::cluster")
 ORDERS = ("relaxed", "acquire", "release", "acq_rel", "sc", "weak")
 CACHE_HINTS = ("ca", "cg", "cs", "cv", "lu", "wb", "wt")
 EVICTION = ("L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate",
-            "L2::evict_normal", "L2::evict_first", "L2::evict_last")
+            "L2::evict_normal", "L2::evict_first", "L2::evict_last", "L2::evict_unchanged")
 PREFETCH = ("L2::64B", "L2::128B", "L2::256B")
 ATOMIC_OPS = ("add", "min", "max", "exch", "cas", "and", "or", "xor", "inc", "dec")
 ATOMIC_TYPES = {"f16": 3, "bf16": 4, "f16x2": 5, "bf16x2": 6}
@@ -34,7 +37,7 @@ COMMUTATIVE = {"add", "min", "max", "and", "or", "xor"}
 
 
 def take_space(op: Op) -> int:
-    """The state space; generic without one. `shared::cluster` and the like stay and are refused."""
+    """The state space; generic without one."""
     return SPACES.get(op.take(*SPACES), GENERIC)
 
 
@@ -53,7 +56,9 @@ def take_order(op: Op) -> int:
 
 
 def take_hints(op: Op) -> None:
-    """Cache hints change no result."""
+    """Cache hints change no result; a cache policy comes as a last operand."""
+    if op.take("L2::cache_hint"):
+        op.operands.pop()
     op.take(*CACHE_HINTS)
     while op.take(*EVICTION, *PREFETCH):
         pass
@@ -65,24 +70,29 @@ def load(low: Lowering, op: Op) -> None:
     if op.take("param", "param::entry", "param::func"):
         _load_parameter(low, op)
         return
-    _access(low, op, "LOAD", op.operands[0], op.operands[1])
+    access(low, op, "LOAD", op.operands[0], op.operands[1])
 
 
 @lowers("st")
 def store(low: Lowering, op: Op) -> None:
     """st of every space."""
+    if op.take("async"):
+        LOWERINGS["st.async"](low, op)
+        return
     if op.take("param", "param::func"):
         _store_parameter(low, op)
         return
-    _access(low, op, "STORE", op.operands[1], op.operands[0])
+    access(low, op, "STORE", op.operands[-1] if "L2::cache_hint" not in op.modifiers else op.operands[-2], op.operands[0])
 
 
-def _access(low: Lowering, op: Op, opcode: str, data: str, place: str) -> None:
-    op.expect(2)
+def access(low: Lowering, op: Op, opcode: str, data: str, place: str, flags: int = 0) -> None:
+    """A load into or a store of the registers `data`."""
+    low.clustered |= "shared::cluster" in op.modifiers
     space = take_space(op)
-    flags = take_order(op) | (NON_COHERENT if op.take("nc") else 0)
+    flags |= take_order(op) | (NON_COHERENT if op.take("nc") else 0)
     op.take("uni")
     take_hints(op)
+    op.expect(2)
     vec = {"v2": 2, "v4": 4, "v8": 8}.get(op.take("v2", "v4", "v8"), 1)
     kind = op.take_type()
     size = type_bytes(kind)
@@ -168,9 +178,16 @@ def _store_parameter(low: Lowering, op: Op) -> None:
 
 @lowers("atom", "red")
 def atomic(low: Lowering, op: Op) -> None:
-    """atom and red."""
+    """atom and red; of a vector, each element is one atomic operation."""
+    if op.take("async"):
+        LOWERINGS["red.async"](low, op)
+        return
+    low.clustered |= "shared::cluster" in op.modifiers
     space = take_space(op)
     take_order(op)
+    if op.take("L2::cache_hint"):
+        op.operands.pop()
+    vec = int((op.take("v2", "v4", "v8") or "v1")[1:])
     op.take("noftz")
     what = op.take(*ATOMIC_OPS)
     op.take("noftz")
@@ -184,23 +201,29 @@ def atomic(low: Lowering, op: Op) -> None:
     operands = op.operands if op.opcode == "atom" else ["_", *op.operands]
     width = 8 if size == 8 else 4
     base, offset, is_64 = low.address(operands[1])
-    registers = [low.operand(operands[0]), low.operand(operands[2], width, kind),
-                 low.operand(operands[3], width, kind) if len(operands) > 3 else NONE]
+    results, values = low.vector(operands[0]) if operands[0] != "_" else ["_"] * vec, low.vector(operands[2])
+    if len(results) != vec or len(values) != vec:
+        raise op.refuse()
+    extra = low.operand(operands[3], width, kind) if len(operands) > 3 else NONE
     category = ATOMIC_TYPES.get(kind, {"s": 1, "f": 2}.get(kind[0], 0))
     flags = ATOMIC_OPS.index(what) << ATOMIC_OP_SHIFT | category << ATOMIC_TYPE_SHIFT | (ADDRESS_64 if is_64 else 0)
-    if space != SHARED and (what not in COMMUTATIVE or category >= 2 or registers[0] != NONE):
-        low.ordered_atomics = True
     note_granule(low, space, size)
-    low.emit("ATOMIC", a=base, imm=offset, size=size, space=space, flags=flags, ext=low.extend(registers),
-             reads=[base, registers[1], registers[2]], writes=[registers[0]])
+    for i, (result, value) in enumerate(zip(results, values, strict=True)):
+        to, operand = low.operand(result), low.operand(value, width, kind)
+        low.ordered_atomics |= space != SHARED and (what not in COMMUTATIVE or category >= 2 or to != NONE)
+        low.emit("ATOMIC", a=base, imm=offset + i * size, size=size, space=space, flags=flags,
+                 ext=low.extend([to, operand, extra]), reads=[base, operand, extra], writes=[to])
 
 
 @lowers("cp")
 def copy_async(low: Lowering, op: Op) -> None:
-    """cp.async and its group operations; bulk copies are refused."""
+    """cp.async and its group operations."""
     if not op.take("async"):
         raise op.refuse()
-    if op.take("commit_group"):
+    kind = op.take("bulk", "mbarrier")
+    if kind:
+        LOWERINGS[f"cp.async.{kind}"](low, op)
+    elif op.take("commit_group"):
         low.emit("COPY_COMMIT")
     elif op.take("wait_group"):
         low.emit("COPY_WAIT", imm=integer(op.operands[0]))
@@ -245,11 +268,12 @@ def convert_address(low: Lowering, op: Op) -> None:
 @lowers("isspacep")
 def is_space(low: Lowering, op: Op) -> None:
     """isspacep.global/shared/local."""
+    anywhere = "shared::cluster" in op.modifiers
     space = take_space(op)
     if space == GENERIC:
         raise op.refuse()
     source, destination = low.operand(op.operands[1], 8), low.register(op.operands[0]).offset
-    low.emit("IS_SPACE", d=destination, a=source, space=space, reads=[source], writes=[destination])
+    low.emit("IS_SPACE", d=destination, a=source, space=space, flags=int(anywhere), reads=[source], writes=[destination])
 
 
 @lowers("prefetch", "prefetchu", "discard", "applypriority", "membar", "fence", "nanosleep", "griddepcontrol")
@@ -257,7 +281,8 @@ def no_effect(low: Lowering, op: Op) -> None:
     """Instructions without an effect on results where blocks run one after another."""
     known = {"prefetch": ("global", "local", "L1", "L2", *EVICTION), "prefetchu": ("L1",), "discard": ("global", "L2"),
              "applypriority": ("global", *EVICTION), "membar": ("cta", "gl", "sys", "gpu"),
-             "fence": (*SCOPES, *ORDERS), "nanosleep": ("u32",), "griddepcontrol": ("wait", "launch_dependents")}[op.opcode]
+             "fence": (*SCOPES, *ORDERS, *FENCES, "shared::cta", "shared::cluster", "global"),
+             "nanosleep": ("u32",), "griddepcontrol": ("wait", "launch_dependents")}[op.opcode]
     while op.take(*known):
         pass
     low.emit("NOP")

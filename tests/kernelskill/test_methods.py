@@ -70,7 +70,8 @@ def run_cuda(side, example):
             assert (parameter.size == 8) == (name in arrays), name
             packed[parameter.offset:parameter.offset + parameter.size] = value.to_bytes(parameter.size, "little")
         extent = [tuple((*(number(e, example.sizes) for e in part), 1, 1)[:3]) for part in (launch.grid, launch.block)]
-        result = interpreter.run(module, launch.kernel, extent[0], extent[1], bytes(packed), buffers)
+        result = interpreter.run(module, launch.kernel, extent[0], extent[1], bytes(packed), buffers,
+                                 cooperative="this_grid()" in side.source)
         assert [f.message for f in result.findings] == []
     return {name: arrays[name] for name in example.outputs}
 
@@ -104,7 +105,7 @@ def test_the_cards_of_all_families_load():
 
 
 RUNNABLE = sorted(name for name, card in CARDS.items() if not card.example.unsupported)
-COMPILED_ONLY = {"texture_path", "thread_block_clusters", "tma_copy", "warpgroup_mma", "cooperative_grid", "cuda_graph_replay"}
+COMPILED_ONLY = {"texture_path", "warpgroup_mma", "cuda_graph_replay"}
 
 
 @pytest.mark.parametrize("method", RUNNABLE)

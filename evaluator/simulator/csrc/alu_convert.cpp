@@ -116,10 +116,16 @@ template <class E> struct ReluOperands { uint32_t operator()(float high, float l
   return E{}(high > 0 || high != high ? high : 0.0f, low > 0 || low != low ? low : 0.0f);
 } };
 
+template <class H, bool UP> struct EncodeDirected { uint32_t operator()(float a) const {
+  return encode_directed<H, UP>(a, H::encode(a));
+} };
+
 template <class T, class H>
 void half_conversions(AluTable& table, const std::string& type, FloatMode mode) {
   table.add<Identity, T, F32>("cvt.rn." + type + ".f32", mode);
   table.add<EncodeTowardZero<H>, U32, F32>("cvt.rz." + type + ".f32", mode);
+  table.add<EncodeDirected<H, false>, U32, F32>("cvt.rm." + type + ".f32", mode);
+  table.add<EncodeDirected<H, true>, U32, F32>("cvt.rp." + type + ".f32", mode);
   table.add<Relu<Identity>, T, F32>("cvt.rn.relu." + type + ".f32", mode);
   table.add<Identity, F32, T>("cvt.f32." + type, mode);
   table.add<Identity, F32, T>("cvt.ftz.f32." + type, mode);

@@ -139,4 +139,24 @@ void report_deadlock(const Block& block) {
   throw Fatal{f};
 }
 
+void report_endless_wait(const Block& block) {
+  const Warp* stuck = nullptr;
+  for (const Warp& w : block.warps)
+    if (w.alive && w.waiting) stuck = &w;
+  if (!stuck) report_deadlock(block);
+  Finding f = finding_at(*stuck, stuck->groups[0].pc, lowest_lane(stuck->alive));
+  f.line = stuck->waiting_line;
+  f.kind = FindingKind::deadlock;
+  f.error = 1;
+  uint32_t arrivals = 0;
+  long long bytes = 0;
+  for (const MBarrier& b : block.mbarriers) {
+    if (!b.transactions && b.pending == b.expected) continue;
+    arrivals = b.pending;
+    bytes = b.transactions;
+  }
+  set_text(f, "every thread waits for an mbarrier whose phase never completes (one lacks %u arrivals and %lld bytes)", arrivals, bytes);
+  throw Fatal{f};
+}
+
 }  // namespace ptx

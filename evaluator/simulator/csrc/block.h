@@ -60,15 +60,19 @@ inline void start_warp(Warp& w) {
   w.alive = threads == 32 ? ~0u : (1u << threads) - 1;
   w.active = w.alive;
   w.executed = 0;
-  w.sync_clock = 0;
+  w.sync_clock = w.acquired_clock = 0;
+  w.turns = w.cluster_arrived = 0;
+  w.waiting = false;
   w.group_count = 1;
   w.groups[0] = {w.alive, 0, RUNNING, 0, 0};
   w.copies.clear();
   for (int lane = 0; lane < 32; lane++) {
     const uint32_t thread = w.id * 32 + lane, bx = launch.block[0], by = launch.block[1];
-    const uint32_t values[7] = {thread % bx, thread / bx % by, thread / (bx * by), w.block->coordinates[0],
-                                w.block->coordinates[1], w.block->coordinates[2], static_cast<uint32_t>(w.id)};
-    for (int k = 0; k < 7; k++)
+    const uint32_t *c = launch.cluster, *at = w.block->coordinates;
+    const uint32_t values[14] = {thread % bx, thread / bx % by, thread / (bx * by), at[0], at[1], at[2], static_cast<uint32_t>(w.id),
+                                 at[0] % c[0], at[1] % c[1], at[2] % c[2], static_cast<uint32_t>(w.block->rank),
+                                 at[0] / c[0], at[1] / c[1], at[2] / c[2]};
+    for (int k = 0; k < 14; k++)
       if (launch.special_registers[k] != NONE) w.pointer<uint32_t>(launch.special_registers[k])[lane] = values[k];
   }
 }
@@ -80,7 +84,11 @@ inline void start_block(Block& block, uint64_t index) {
   block.coordinates[0] = static_cast<uint32_t>(index % launch.grid[0]);
   block.coordinates[1] = static_cast<uint32_t>(index / launch.grid[0] % launch.grid[1]);
   block.coordinates[2] = static_cast<uint32_t>(index / (static_cast<uint64_t>(launch.grid[0]) * launch.grid[1]));
+  const uint32_t *c = launch.cluster, *at = block.coordinates;
+  block.rank = static_cast<int32_t>(at[0] % c[0] + c[0] * (at[1] % c[1] + c[1] * (at[2] % c[2])));
   std::fill(std::begin(block.arrived), std::end(block.arrived), 0);
+  block.mbarriers.clear();
+  block.bulk_copies.clear();
   block.furthest_exit = {-1, -1};
   if (launch.checks) {
     std::memset(block.shared, 0xff, launch.shared_bytes);

@@ -57,6 +57,22 @@ inline int bank_conflict_degree(uint32_t group, const uint64_t* offsets, int byt
   return degree;
 }
 
+// The same for a full warp of 4-byte words. Most accesses have no conflict: that is settled with one look at each lane.
+inline int word_conflict_degree(const uint32_t* offsets) {
+  uint32_t first[32], seen = 0;
+  bool clash = false;
+  for (int l = 0; l < 32; l++) {
+    const uint32_t word = offsets[l] >> 2, bank = word & 31;
+    clash |= (seen >> bank & 1) && first[bank] != word;
+    first[bank] = seen >> bank & 1 ? first[bank] : word;
+    seen |= 1u << bank;
+  }
+  if (!clash) return 1;
+  uint64_t wide[32];
+  for (int l = 0; l < 32; l++) wide[l] = offsets[l];
+  return bank_conflict_degree(~0u, wide, 4);
+}
+
 struct WavefrontCount {
   int wavefronts, ideal;
 };

@@ -43,10 +43,10 @@ struct Half {
   }
   static uint16_t encode(float f) {
 #if defined(__F16C__)
-    return _cvtss_sh(f, _MM_FROUND_TO_NEAREST_INT);
+    return f == f ? _cvtss_sh(f, _MM_FROUND_TO_NEAREST_INT) : 0x7fff;
 #else
     uint32_t bits = bit_cast<uint32_t>(f), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
-    if (magnitude > 0x7f800000) return static_cast<uint16_t>(sign | 0x7fff);
+    if (magnitude > 0x7f800000) return 0x7fff;
     if (magnitude >= 0x477ff000) return static_cast<uint16_t>(sign | 0x7c00);
     if (magnitude < 0x38800000) {  // subnormal half: let an addition do the rounding
       float scaled = bit_cast<float>(magnitude) + 0.5f;
@@ -74,6 +74,15 @@ struct Bfloat {
     return (bits & 0x7fffffff) > 0x7f800000 ? 0x7fff : static_cast<uint16_t>(bits >> 16);
   }
 };
+
+// Directed rounding of a value that float or double holds exactly: the nearest encoding, stepped back where it went too far.
+template <class H, bool UP, class Value>
+inline uint16_t encode_directed(Value exact, uint16_t nearest) {
+  const auto found = static_cast<Value>(H::decode(nearest));
+  if (!(UP ? found < exact : found > exact)) return nearest;
+  if ((nearest & 0x7fff) == 0) return UP ? 0x0001 : 0x8001;
+  return (nearest & 0x8000) != 0 ? static_cast<uint16_t>(nearest + (UP ? -1 : 1)) : static_cast<uint16_t>(nearest + (UP ? 1 : -1));
+}
 
 // 8-bit floats: E exponent bits, M mantissa bits. e4m3 has no infinity (0x7f is NaN), e5m2 is a short half.
 template <int E, int M>

@@ -28,21 +28,27 @@ enum Space : int32_t { GLOBAL = 0, SHARED = 1, LOCAL = 2, GENERIC = 3 };
 // MATCH          a = value, b = member mask, size; flags = 1 for match.all; c = predicate out (match.all) or NONE
 // REDUX          a = value, b = member mask, flags = ReduxKind
 // ACTIVE_MASK    d; CLOCK d, size
+// MAP_ADDRESS    mapa and getctarank (cluster.h)
+// MBARRIER       a, imm as LOAD; ext, flags: mbarrier.h. COPY_ARRIVE: cp.async.mbarrier.arrive, a and b = address register and byte
+//                offset, imm = -1, c = 1 with .noinc. BULK_COPY: cp.async.bulk
+// CLUSTER_ARRIVE barrier.cluster.arrive
 // FRAGMENT_LOAD FRAGMENT_STORE   wmma: a, imm as LOAD; size = element bytes; vec = registers; ext -> registers, register of
 //                the leading dimension, rows, columns (numbers); flags: COLUMN_MAJOR, FragmentRole << ROLE_SHIFT
 // WMMA MMA       ext -> 8 D, 8 A, 8 B, 8 C registers (NONE where the fragment is shorter); flags = MatrixType bits;
 //                imm = M | N << 8 | K << 16
+// MOVE_MATRIX    movmatrix: d, a
 // LOAD_MATRIX STORE_MATRIX   ldmatrix/stmatrix: a, imm; vec = matrices; ext -> registers; flags: TRANSPOSED
 // TRAP           fatal where executed
 #define PTX_SPECIAL_OPS(X)                                                                                              \
   X(LOAD) X(STORE) X(ATOMIC) X(COPY_ASYNC) X(COPY_COMMIT) X(COPY_WAIT) X(NOP) X(TO_GENERIC) X(FROM_GENERIC) X(IS_SPACE) \
   X(INSERT_BITS) X(PACK) X(UNPACK) X(SHUFFLE) X(VOTE) X(ELECT) X(MATCH) X(REDUX) X(ACTIVE_MASK) X(CLOCK)                \
-  X(FRAGMENT_LOAD) X(FRAGMENT_STORE) X(WMMA) X(MMA) X(LOAD_MATRIX) X(STORE_MATRIX) X(TRAP)
+  X(FRAGMENT_LOAD) X(FRAGMENT_STORE) X(WMMA) X(MMA) X(LOAD_MATRIX) X(MOVE_MATRIX) X(STORE_MATRIX) X(TRAP) X(MAP_ADDRESS)           \
+  X(MBARRIER) X(COPY_ARRIVE) X(BULK_COPY) X(CLUSTER_ARRIVE)
 
-// BRANCH target; EXIT; BARRIER imm = barrier id, a = thread count register or NONE, flags = BarrierKind, b = predicate in,
+// BRANCH target; EXIT; BARRIER imm = barrier id (size 1: register that holds it), a = thread count register or NONE, flags = BarrierKind, b = predicate in,
 // d = result (reductions), c = 1 negates the predicate; WARP_SYNC a = member mask; CALL target, d = return-address register;
-// RETURN d = return-address register; BRANCH_TABLE a = index register, ext -> vec targets
-#define PTX_CONTROL_OPS(X) X(BRANCH) X(EXIT) X(BARRIER) X(WARP_SYNC) X(CALL) X(RETURN) X(BRANCH_TABLE)
+// RETURN d = return-address register; BRANCH_TABLE a = index register, ext -> vec targets; CLUSTER_WAIT
+#define PTX_CONTROL_OPS(X) X(BRANCH) X(EXIT) X(BARRIER) X(WARP_SYNC) X(CALL) X(RETURN) X(BRANCH_TABLE) X(CLUSTER_WAIT)
 
 constexpr int32_t SPECIAL_BASE = 4000, CONTROL_BASE = 5000;
 
@@ -67,6 +73,10 @@ enum Flag : int32_t {
   ATOMIC_OP_SHIFT = 16,   // 4 bits
   ATOMIC_TYPE_SHIFT = 20, // 4 bits
   ROLE_SHIFT = 16,        // 2 bits
+  MBARRIER_KIND_SHIFT = 16,  // 4 bits
+  MBARRIER_PARITY = 32,      // MBARRIER_TEST of a parity instead of a state
+  MBARRIER_EXPECT = 64,      // an arrival that expects bytes first
+  BULK_TARGET_64 = 2, BULK_SOURCE_64 = 4, BULK_BARRIER_64 = 8,
 };
 
 enum AtomicOp : int32_t { ATOM_ADD, ATOM_MIN, ATOM_MAX, ATOM_EXCH, ATOM_CAS, ATOM_AND, ATOM_OR, ATOM_XOR, ATOM_INC, ATOM_DEC };
@@ -75,11 +85,14 @@ enum ShuffleKind : int32_t { SHUFFLE_UP, SHUFFLE_DOWN, SHUFFLE_BFLY, SHUFFLE_IDX
 enum VoteKind : int32_t { VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT };
 enum ReduxKind : int32_t { REDUX_ADD, REDUX_MIN_U, REDUX_MAX_U, REDUX_MIN_S, REDUX_MAX_S, REDUX_AND, REDUX_OR, REDUX_XOR };
 enum BarrierKind : int32_t { BARRIER_SYNC, BARRIER_ARRIVE, BARRIER_POPC, BARRIER_AND, BARRIER_OR };
+enum MBarrierKind : int32_t {
+  MBARRIER_INIT, MBARRIER_INVAL, MBARRIER_ARRIVE, MBARRIER_DROP, MBARRIER_EXPECT_TX, MBARRIER_COMPLETE_TX, MBARRIER_TEST,
+};
 enum FragmentRole : int32_t { ROLE_A, ROLE_B, ROLE_ACCUMULATOR };
-// Operand type in the low bits; C and D are f32 (s32 for the integer operands) unless a HALF bit is set.
+// A's type in the low bits, B's at MATRIX_B_SHIFT; C and D are f32 (s32 for integers, f64 for f64) unless a HALF bit is set.
 enum MatrixType : int32_t {
-  MATRIX_F16, MATRIX_BF16, MATRIX_TF32, MATRIX_S8, MATRIX_U8,
-  MATRIX_OPERAND_MASK = 7, MATRIX_HALF_D = 8, MATRIX_HALF_C = 16,
+  MATRIX_F16, MATRIX_BF16, MATRIX_TF32, MATRIX_S8, MATRIX_U8, MATRIX_E4M3, MATRIX_E5M2, MATRIX_F64,
+  MATRIX_OPERAND_MASK = 7, MATRIX_HALF_D = 8, MATRIX_HALF_C = 16, MATRIX_B_SHIFT = 5, MATRIX_SATURATE = 256,
 };
 
 // Register operands (d a b c, ext entries, predicate) are byte offsets: >= 0 into the warp's register file, < 0 into the

@@ -28,6 +28,7 @@ struct BlockQueue {
   uint64_t count;
   std::atomic<uint64_t> next{0}, stop{UINT64_MAX}, finished{0};
 
+  // The next block, or the first of the next blocks that run together.
   bool take(uint64_t& position, uint64_t& index) {
     position = next++;
     if (position >= count || position > stop.load()) return false;
@@ -56,16 +57,46 @@ void merge(Outcome& outcome, const Worker& worker) {
   }
 }
 
+// The blocks that one position of the queue stands for, in memory of their own.
+class Cohort {
+ public:
+  explicit Cohort(Worker& worker) : launch_(*worker.launch) {
+    for (uint64_t i = 0; i < launch_.cohort(); i++) memory_.push_back(std::make_unique<BlockMemory>(worker));
+  }
+  void run(uint64_t first) {
+    NullObserver observer;
+    if (memory_.size() == 1) return run_block(memory_[0]->block, first, observer);
+    Cluster cluster;
+    for (auto& m : memory_) cluster.blocks.push_back(&m->block);
+    for (size_t rank = 0; rank < memory_.size(); rank++) {
+      memory_[rank]->block.cluster = &cluster;
+      start_block(memory_[rank]->block, launch_.cooperative ? rank : member(first, rank));
+    }
+    run_cluster(cluster, observer);
+  }
+  uint64_t size() const { return memory_.size(); }
+
+ private:
+  const Launch& launch_;
+  std::vector<std::unique_ptr<BlockMemory>> memory_;
+
+  // The block of rank `rank` in the cluster whose first block is `first`.
+  uint64_t member(uint64_t first, uint64_t rank) const {
+    const uint32_t* c = launch_.cluster;
+    const uint64_t x = rank % c[0], y = rank / c[0] % c[1], z = rank / c[0] / c[1];
+    return first + x + launch_.grid[0] * (y + launch_.grid[1] * z);
+  }
+};
+
 void run_blocks(const Launch& launch, BlockQueue& queue, Outcome& outcome) {
   Worker worker(launch);
   FloatModeScope scope(worker);
-  BlockMemory memory(worker);
-  NullObserver observer;
+  Cohort cohort(worker);
   uint64_t position, index;
   while (queue.take(position, index)) {
     try {
-      run_block(memory.block, index, observer);
-      queue.finished++;
+      cohort.run(index);
+      queue.finished += cohort.size();
     } catch (const Fatal& fatal) {
       const std::lock_guard<std::mutex> guard(outcome.lock);
       if (position >= outcome.fatal_position) continue;
@@ -128,7 +159,7 @@ PTX_EXPORT const char* ptx_describe() {
   return text.c_str();
 }
 
-// Runs `count` blocks (`blocks` nullptr: the whole grid). Returns the number of findings written, or -1 without memory; a fatal
+// Runs `count` blocks (`blocks` nullptr: the whole grid); where blocks run together, `blocks` holds the first of each cluster. Returns the number of findings written, or -1 without memory; a fatal
 // one comes first and sets *fatal. `counts` has one record an instruction.
 PTX_EXPORT int ptx_run(const ptx::Launch* launch, const uint64_t* blocks, uint64_t count, ptx::InstructionCounts* counts,
             ptx::Finding* findings, int finding_limit, int* fatal, uint64_t* blocks_run) {

@@ -49,7 +49,7 @@ inline void load_element(Warp& w, const Instruction& in, uint32_t lanes, char* c
   }
 }
 
-// The common case, and the hottest: a full warp loads 4 bytes from shared memory with nothing to look at lane by lane.
+// The common case, and the hottest: a full warp loads 4 bytes from shared memory, nothing being wrong with the addresses.
 template <class Observer>
 inline bool load_shared_words(Warp& w, const Instruction& in, Observer& observer) {
   const Launch& launch = *w.worker->launch;
@@ -63,7 +63,8 @@ inline bool load_shared_words(Warp& w, const Instruction& in, Observer& observer
     differs |= offsets[l] ^ offsets[0];
     uneven |= offsets[l] ^ (offsets[0] + 4 * l);
   }
-  if (static_cast<int64_t>(highest) + 4 > launch.shared_bytes || (low_bits & 3) || (differs && uneven)) return false;
+  if (static_cast<int64_t>(highest) + 4 > launch.shared_bytes || (low_bits & 3)) return false;
+  const bool scattered = differs && uneven;
   uint64_t wide[32];
   constexpr bool OBSERVED = !std::is_same_v<Observer, NullObserver>;
   if (launch.checks || OBSERVED)
@@ -71,7 +72,7 @@ inline bool load_shared_words(Warp& w, const Instruction& in, Observer& observer
   if constexpr (Observer::COUNTS) {
     InstructionCounts& c = w.worker->counts[pc_of(w, in)];
     c.shared_requests++;
-    c.wavefronts++;
+    c.wavefronts += scattered ? word_conflict_degree(offsets) : 1;
     c.ideal_wavefronts++;
     c.bytes += 128;
   }
@@ -79,7 +80,9 @@ inline bool load_shared_words(Warp& w, const Instruction& in, Observer& observer
   if (launch.checks) ShadowCheck(w, in).load(~0u, wide, 4);
   uint32_t* out = w.pointer<uint32_t>(w.worker->launch->ext[in.ext]);
   const char* from = w.block->shared + offsets[0];
-  if (differs) {
+  if (scattered) {
+    for (int l = 0; l < 32; l++) std::memcpy(&out[l], w.block->shared + offsets[l], 4);
+  } else if (differs) {
     std::memcpy(out, from, 128);
   } else {
     uint32_t v;
@@ -202,7 +205,8 @@ inline void do_is_space(Warp& w, const Instruction& in) {
   uint32_t* d = w.pointer<uint32_t>(in.d);
   for_lanes(w.lanes(in), [&](int l) {
     const uint32_t bit = 1u << l;
-    *d = space_of(a[l]) == in.space ? *d | bit : *d & ~bit;
+    const bool inside = space_of(a[l]) == in.space && (in.space != SHARED || in.flags || peer_of(w, a[l]) == w.block);
+    *d = inside ? *d | bit : *d & ~bit;
   });
 }
 

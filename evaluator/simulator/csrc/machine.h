@@ -17,6 +17,7 @@
 namespace ptx {
 
 struct Block;
+struct Cluster;
 struct Worker;
 
 // Generic addresses carry their space in the top 16 bits; global addresses are host addresses, which leave them clear.
@@ -59,18 +60,27 @@ struct Launch {
   int32_t local_bytes;        // of one thread
   int32_t shared_granule;     // bytes that one entry of the shared shadow covers: 1, 2 or 4
   uint32_t grid[3], block[3];
-  int32_t special_registers[8];  // register offsets of tid.xyz, ctaid.xyz, warpid, (unused); NONE where not read
+  // Register offsets of tid.xyz, ctaid.xyz, warpid, cluster_ctaid.xyz, cluster_ctarank, clusterid.xyz; NONE where not read.
+  int32_t special_registers[16];
   int32_t checks;             // 1: races and uninitialised reads of shared memory are looked for
   int32_t threads;            // host threads
   uint64_t budget;            // warp instructions one warp may execute
   const int32_t* gaps;        // gap_count pairs (begin, end): shared bytes between arrays that nothing may touch
   int32_t gap_count;
   int32_t parameters_id;      // id of the buffer that holds the kernel's parameters: never what a stray address was meant for
+  uint32_t cluster[3];        // blocks of a cluster; 1, 1, 1 without clusters
+  int32_t cooperative;        // 1: all blocks of the grid run at the same time
+  int32_t clustered;          // 1: shared addresses may name other blocks of the cluster
 
   int thread_count() const { return static_cast<int>(block[0] * block[1] * block[2]); }
   int warp_count() const { return (thread_count() + 31) / 32; }
   uint64_t block_count() const { return static_cast<uint64_t>(grid[0]) * grid[1] * grid[2]; }
+  // Blocks that must run at the same time.
+  uint64_t cohort() const { return cooperative ? block_count() : static_cast<uint64_t>(cluster[0]) * cluster[1] * cluster[2]; }
 };
+
+// Number under which groups wait for the other blocks of their cluster.
+constexpr int32_t CLUSTER_BARRIER = 16;
 
 enum GroupState : int32_t { RUNNING, WAITS_FOR_WARP, WAITS_AT_BARRIER };
 
@@ -91,6 +101,19 @@ struct PendingCopy {
   char data[16];
 };
 
+// cp.async.bulk to shared memory that nobody has waited for yet; offsets in the block that keeps the copy.
+struct BulkCopy {
+  uint32_t offset, barrier;
+  std::vector<char> data;
+};
+
+// An mbarrier object: arrivals a phase, arrivals and bytes that the present phase still waits for, phases completed.
+struct MBarrier {
+  uint32_t offset, expected, pending;
+  int64_t transactions;
+  uint64_t phase;
+};
+
 struct Warp {
   char* registers;
   const char* constants;
@@ -101,7 +124,13 @@ struct Warp {
   int32_t id;        // index in the block
   int32_t slot;      // free for the observer's owner, e.g. an index over all resident warps
   uint64_t executed; // warp instructions so far
-  uint32_t sync_clock;  // shared-shadow clock at the warp's last __syncwarp
+  uint64_t slice_end;   // instructions after which other warps get their turn
+  uint32_t turns;       // turns given away by waiting in a loop
+  bool waiting;         // the last turn ended so
+  int32_t waiting_line;
+  uint32_t sync_clock;      // shared-shadow clock at the warp's last __syncwarp
+  uint32_t acquired_clock;  // the same at its last successful wait on an mbarrier: accesses before are ordered
+  uint32_t cluster_arrived; // lanes that have arrived at barrier.cluster
   int32_t group_count;
   LaneGroup groups[33];
   std::deque<std::vector<PendingCopy>> copies;  // committed groups, oldest first; the last one is still open
@@ -115,6 +144,13 @@ struct Warp {
   template <class T>
   T* pointer(int32_t offset) const {
     return reinterpret_cast<T*>(offset >= 0 ? registers + offset : const_cast<char*>(constants) + offset);
+  }
+  // The warp polls: its turn ends at the next branch.
+  void give_way(int32_t line) {
+    slice_end = executed;
+    turns++;
+    waiting = true;
+    waiting_line = line;
   }
   bool runnable() const {
     for (int i = 0; i < group_count; i++)
@@ -141,6 +177,10 @@ struct Block {
     int32_t reached, thread;
   } furthest_exit;      // of the threads that have exited (-1: none), the one whose code reached furthest
   int32_t arrived[16];  // threads that bar.arrive has counted, by barrier id
+  Cluster* cluster;     // blocks that run at the same time; nullptr: none, or they are run singly
+  int32_t rank;         // in the cluster
+  std::vector<MBarrier> mbarriers;
+  std::vector<BulkCopy> bulk_copies;
 };
 
 // Floating-point behaviour of f32 operations: PTX .ftz or not. Lane operations that do not care ask for ANY.

@@ -16,7 +16,11 @@ struct MatrixShape {
 constexpr int MATRIX_LIMIT = 32 * 32;  // elements of the largest operand
 
 inline int elements_per_register(int32_t type) {
-  return type == MATRIX_TF32 ? 1 : type == MATRIX_S8 || type == MATRIX_U8 ? 4 : 2;
+  switch (type) {
+    case MATRIX_TF32: case MATRIX_F64: return 1;
+    case MATRIX_F16: case MATRIX_BF16: return 2;
+    default: return 4;
+  }
 }
 
 inline float decode_element(int32_t type, uint32_t word, int index) {
@@ -25,6 +29,8 @@ inline float decode_element(int32_t type, uint32_t word, int index) {
     case MATRIX_BF16: return Bfloat::decode(static_cast<uint16_t>(word >> 16 * index));
     case MATRIX_TF32: return bit_cast<float>(word & 0xffffe000u);
     case MATRIX_S8: return static_cast<int8_t>(word >> 8 * index);
+    case MATRIX_E4M3: return Float8<4, 3>::decode(static_cast<uint8_t>(word >> 8 * index));
+    case MATRIX_E5M2: return Float8<5, 2>::decode(static_cast<uint8_t>(word >> 8 * index));
     default: return static_cast<uint8_t>(word >> 8 * index);
   }
 }
@@ -40,8 +46,9 @@ struct LinearLayout {
 // mma.sync A (m x k): rows by lane group, columns along the lane within its group of four.
 struct MmaLayoutA {
   int per_register;
-  int row(int r, int lane, int) const { return (lane >> 2) + (r & 1) * 8; }
-  int column(int r, int lane, int i) const { return (lane & 3) * per_register + (r >> 1) * 4 * per_register + i; }
+  bool tall;  // 16 rows: registers alternate between the upper and the lower eight
+  int row(int r, int lane, int) const { return (lane >> 2) + (tall ? r & 1 : 0) * 8; }
+  int column(int r, int lane, int i) const { return (lane & 3) * per_register + (tall ? r >> 1 : r) * 4 * per_register + i; }
 };
 struct MmaLayoutB {  // k x n
   int per_register;
@@ -54,11 +61,11 @@ struct MmaLayoutC {  // 32-bit accumulators one a register, f16 ones two a regis
   int column(int r, int lane, int i) const { return (lane & 3) * 2 + (per_register == 1 ? r & 1 : i); }
 };
 
-template <class Layout, class Visit>
+template <class Word, class Layout, class Visit>
 inline void visit_fragment(const Warp& w, const int32_t* regs, int per_register, const Layout& layout, int columns, int elements,
                            Visit visit) {
   for (int r = 0; r < 8 && regs[r] != NONE; r++) {
-    uint32_t* words = w.pointer<uint32_t>(regs[r]);
+    Word* words = w.pointer<Word>(regs[r]);
     for (int lane = 0; lane < 32; lane++)
       for (int i = 0; i < per_register; i++) {
         const int at = layout.row(r, lane, i) * columns + layout.column(r, lane, i);
@@ -84,42 +91,79 @@ inline void put_half(uint32_t& word, int index, uint16_t h) {
   word = index ? (word & 0xffffu) | static_cast<uint32_t>(h) << 16 : (word & 0xffff0000u) | h;
 }
 
+// The accumulator of a product: f32, f64, wrapping or saturating 32-bit integers.
+inline uint32_t result_word(float v) { return bit_cast<uint32_t>(v); }
+inline uint32_t result_word(uint32_t v) { return v; }
+inline uint32_t result_word(int64_t v) {
+  return static_cast<uint32_t>(v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : v);
+}
+template <class Number> Number accumulator(uint32_t word) {
+  if constexpr (std::is_same_v<Number, float>) return bit_cast<float>(word);
+  else return static_cast<Number>(static_cast<int32_t>(word));
+}
+template <class Number> Number operand(float v) {
+  if constexpr (std::is_same_v<Number, float>) return v;
+  else return static_cast<Number>(static_cast<int32_t>(v));
+}
+
 template <class Number, class LayoutA, class LayoutB, class LayoutC>
 inline void multiply_fragments(Warp& w, const Instruction& in, LayoutA layout_a, LayoutB layout_b, LayoutC layout_c, LayoutC layout_d) {
   const MatrixShape shape(in);
   const int32_t* regs = w.worker->launch->ext + in.ext;
-  const int32_t type = in.flags & MATRIX_OPERAND_MASK;
+  const int32_t type = in.flags & MATRIX_OPERAND_MASK, type_b = in.flags >> MATRIX_B_SHIFT & MATRIX_OPERAND_MASK;
   const int per = elements_per_register(type);
   const bool half_c = in.flags & MATRIX_HALF_C, half_d = in.flags & MATRIX_HALF_D;
   Matrices<Number> x{};
-  visit_fragment(w, regs + 8, per, layout_a, shape.k, shape.m * shape.k,
-                 [&](int at, uint32_t word, int i) { x.a[at] = static_cast<Number>(decode_element(type, word, i)); });
-  visit_fragment(w, regs + 16, per, layout_b, shape.n, shape.k * shape.n,
-                 [&](int at, uint32_t word, int i) { x.b[at] = static_cast<Number>(decode_element(type, word, i)); });
-  visit_fragment(w, regs + 24, half_c ? 2 : 1, layout_c, shape.n, shape.m * shape.n, [&](int at, uint32_t word, int i) {
-    x.c[at] = half_c ? static_cast<Number>(decode_element(MATRIX_F16, word, i)) : bit_cast<Number>(word);
+  visit_fragment<uint32_t>(w, regs + 8, per, layout_a, shape.k, shape.m * shape.k,
+                           [&](int at, uint32_t word, int i) { x.a[at] = operand<Number>(decode_element(type, word, i)); });
+  visit_fragment<uint32_t>(w, regs + 16, per, layout_b, shape.n, shape.k * shape.n,
+                           [&](int at, uint32_t word, int i) { x.b[at] = operand<Number>(decode_element(type_b, word, i)); });
+  visit_fragment<uint32_t>(w, regs + 24, half_c ? 2 : 1, layout_c, shape.n, shape.m * shape.n, [&](int at, uint32_t word, int i) {
+    x.c[at] = half_c ? operand<Number>(decode_element(MATRIX_F16, word, i)) : accumulator<Number>(word);
   });
   x.multiply(shape);
-  visit_fragment(w, regs, half_d ? 2 : 1, layout_d, shape.n, shape.m * shape.n, [&](int at, uint32_t& word, int i) {
+  visit_fragment<uint32_t>(w, regs, half_d ? 2 : 1, layout_d, shape.n, shape.m * shape.n, [&](int at, uint32_t& word, int i) {
     if (half_d) put_half(word, i, Half::encode(static_cast<float>(x.c[at])));
-    else word = bit_cast<uint32_t>(x.c[at]);
+    else word = result_word(x.c[at]);
   });
+}
+
+template <class LayoutA, class LayoutB, class LayoutC>
+inline void multiply_doubles(Warp& w, const Instruction& in, LayoutA layout_a, LayoutB layout_b, LayoutC layout_c) {
+  const MatrixShape shape(in);
+  const int32_t* regs = w.worker->launch->ext + in.ext;
+  Matrices<double> x{};
+  const auto read = [](double* into) { return [into](int at, uint64_t word, int) { into[at] = bit_cast<double>(word); }; };
+  visit_fragment<uint64_t>(w, regs + 8, 1, layout_a, shape.k, shape.m * shape.k, read(x.a));
+  visit_fragment<uint64_t>(w, regs + 16, 1, layout_b, shape.n, shape.k * shape.n, read(x.b));
+  visit_fragment<uint64_t>(w, regs + 24, 1, layout_c, shape.n, shape.m * shape.n, read(x.c));
+  x.multiply(shape);
+  visit_fragment<uint64_t>(w, regs, 1, layout_c, shape.n, shape.m * shape.n,
+                           [&](int at, uint64_t& word, int) { word = bit_cast<uint64_t>(x.c[at]); });
+}
+
+// A product in the number type that its operands and .satfinite ask for.
+template <class LayoutA, class LayoutB, class LayoutC>
+inline void multiply(Warp& w, const Instruction& in, LayoutA a, LayoutB b, LayoutC c, LayoutC d) {
+  const int32_t type = in.flags & MATRIX_OPERAND_MASK;
+  if (type == MATRIX_F64) multiply_doubles(w, in, a, b, c);
+  else if (type != MATRIX_S8 && type != MATRIX_U8) multiply_fragments<float>(w, in, a, b, c, d);
+  else if (in.flags & MATRIX_SATURATE) multiply_fragments<int64_t>(w, in, a, b, c, d);
+  else multiply_fragments<uint32_t>(w, in, a, b, c, d);
 }
 
 inline void do_wmma(Warp& w, const Instruction& in) {
   const MatrixShape shape(in);
   const int per = elements_per_register(in.flags & MATRIX_OPERAND_MASK);
-  multiply_fragments<float>(w, in, LinearLayout{shape.k, per}, LinearLayout{shape.n, per},
-                            LinearLayout{shape.n, in.flags & MATRIX_HALF_C ? 2 : 1},
-                            LinearLayout{shape.n, in.flags & MATRIX_HALF_D ? 2 : 1});
+  multiply(w, in, LinearLayout{shape.k, per}, LinearLayout{shape.n, per}, LinearLayout{shape.n, in.flags & MATRIX_HALF_C ? 2 : 1},
+           LinearLayout{shape.n, in.flags & MATRIX_HALF_D ? 2 : 1});
 }
 
 inline void do_mma(Warp& w, const Instruction& in) {
-  const int32_t type = in.flags & MATRIX_OPERAND_MASK;
-  const int per = elements_per_register(type);
-  const MmaLayoutC c{in.flags & MATRIX_HALF_C ? 2 : 1}, d{in.flags & MATRIX_HALF_D ? 2 : 1};
-  if (type == MATRIX_S8 || type == MATRIX_U8) multiply_fragments<int32_t>(w, in, MmaLayoutA{per}, MmaLayoutB{per}, c, d);
-  else multiply_fragments<float>(w, in, MmaLayoutA{per}, MmaLayoutB{per}, c, d);
+  const int per = elements_per_register(in.flags & MATRIX_OPERAND_MASK);
+  const bool tall = MatrixShape(in).m > 8;
+  multiply(w, in, MmaLayoutA{per, tall}, MmaLayoutB{per}, MmaLayoutC{in.flags & MATRIX_HALF_C ? 2 : 1},
+           MmaLayoutC{in.flags & MATRIX_HALF_D ? 2 : 1});
 }
 
 // ---- wmma load and store -----------------------------------------------------------------------------------------------------
@@ -220,17 +264,17 @@ template <class Observer>
 inline void do_fragment(Warp& w, const Instruction& in, Access access, Observer& observer) {
   FragmentPlace place(w, in);
   place.size_ = in.size;
-  const int per_register = 4 / in.size;
+  const int per_register = in.size == 8 ? 1 : 4 / in.size, stride = std::max(4, in.size);
   const int32_t* regs = w.worker->launch->ext + in.ext;
   const bool watched = place.space == SHARED && w.worker->launch->checks;
   touch_fragment(w, in, place, access, observer);
   for (int r = 0; r < in.vec; r++) {
-    uint32_t* words = w.pointer<uint32_t>(regs[r]);
+    char* words = w.pointer<char>(regs[r]);
     for (int i = 0; i < per_register; i++) {
       uint64_t addresses[32];
       char* pointers[32];
       const uint32_t lanes = fragment_elements(w, in, place, r * 32 * per_register + i, per_register, access, addresses, pointers);
-      auto word_bytes = [&](int l) { return reinterpret_cast<char*>(words + l) + i * in.size; };
+      auto word_bytes = [&](int l) { return words + l * stride + i * in.size; };
       if (watched && access == ACCESS_LOAD) ShadowCheck(w, in).load(lanes, addresses, in.size);
       if (watched && access == ACCESS_STORE) ShadowCheck(w, in).store(lanes, addresses, in.size, word_bytes);
       for_lanes(lanes, [&](int l) {
@@ -275,6 +319,18 @@ inline void do_matrix_rows(Warp& w, const Instruction& in, Access access, Observ
   auto row_bytes = [&](int l) { return reinterpret_cast<const char*>(rows[l / 8][l % 8]); };
   if (w.worker->launch->checks) ShadowCheck(w, in).store(lanes, offsets, 16, row_bytes);
   for_lanes(lanes, [&](int l) { std::memcpy(w.block->shared + offsets[l], row_bytes(l), 16); });
+}
+
+// movmatrix.trans: an 8x8 matrix of 16-bit elements, a pair in each lane, transposed.
+inline void do_move_matrix(Warp& w, const Instruction& in) {
+  const uint32_t* from = w.pointer<uint32_t>(in.a);
+  uint16_t elements[8][8];
+  for (int l = 0; l < 32; l++) {
+    elements[l / 4][l % 4 * 2] = static_cast<uint16_t>(from[l]);
+    elements[l / 4][l % 4 * 2 + 1] = static_cast<uint16_t>(from[l] >> 16);
+  }
+  uint32_t* to = w.pointer<uint32_t>(in.d);
+  for (int l = 0; l < 32; l++) to[l] = elements[l % 4 * 2][l / 4] | static_cast<uint32_t>(elements[l % 4 * 2 + 1][l / 4]) << 16;
 }
 
 }  // namespace ptx

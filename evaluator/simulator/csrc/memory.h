@@ -1,5 +1,6 @@
 // Addresses of a warp's access: computed, checked, counted, shown to the observer, and turned into host pointers.
 #pragma once
+#include "cluster.h"
 #include "counting.h"
 #include "machine.h"
 #include "observer.h"
@@ -197,6 +198,34 @@ inline char* local_pointer(const Warp& w, int lane, uint64_t offset) {
   return w.block->local + thread * w.worker->launch->local_bytes + offset;
 }
 
+// Lanes whose shared address names another block of the cluster: resolved here, one block at a time; returns the others.
+template <class Observer, class Body>
+inline uint32_t access_peers(Warp& w, const Instruction& in, uint32_t lanes, uint64_t* addresses, int bytes, Access access,
+                             Observer& observer, Body body) {
+  uint32_t own = 0;
+  for_lanes(lanes, [&](int l) {
+    const bool mine = peer_of(w, addresses[l]) == w.block;
+    if (mine) addresses[l] &= CLUSTER_OFFSET_MASK;
+    own |= static_cast<uint32_t>(mine) << l;
+  });
+  for (uint32_t rest = lanes & ~own; rest;) {
+    Block* peer = peer_of(w, addresses[lowest_lane(rest)]);
+    uint32_t part = 0;
+    uint64_t offsets[32];
+    char* pointers[32];
+    for_lanes(rest, [&](int l) {
+      part |= static_cast<uint32_t>(peer_of(w, addresses[l]) == peer) << l;
+      offsets[l] = addresses[l] & CLUSTER_OFFSET_MASK;
+      pointers[l] = peer->shared + offsets[l];
+    });
+    touch_shared(w, in, part, offsets, bytes, access, observer);
+    if (w.worker->launch->checks) ShadowCheck(w, in, *peer).remote(part, offsets, bytes, access);
+    body(GLOBAL, part, offsets, pointers);  // no race checks of its own block
+    rest &= ~part;
+  }
+  return own;
+}
+
 // Resolves `lanes` of an access and calls body(space, lanes, addresses, pointers) once for each space they fall into: generic
 // addresses may differ. `addresses` are offsets for shared and local memory. Only pointers of set lanes are valid.
 template <class Observer, class Body>
@@ -216,7 +245,10 @@ inline void access_memory(Warp& w, const Instruction& in, uint32_t lanes, int by
       const bool tagged = space_of(addresses[l]) == space;
       addresses[l] = tagged ? addresses[l] & ~WINDOW_MASK : addresses[l];
     });
+    rest &= ~part;
     if (space == SHARED) {
+      if (w.worker->launch->clustered) part = access_peers(w, in, part, addresses, bytes, access, observer, body);
+      if (!part) continue;
       touch_shared(w, in, part, addresses, bytes, access, observer);
       for_lanes(part, [&](int l) { pointers[l] = w.block->shared + addresses[l]; });
     } else if (space == LOCAL) {
@@ -227,7 +259,6 @@ inline void access_memory(Warp& w, const Instruction& in, uint32_t lanes, int by
       for (int l = 0; l < 32; l++) pointers[l] = reinterpret_cast<char*>(addresses[l]);
     }
     body(space, part, addresses, pointers);
-    rest &= ~part;
   }
 }
 

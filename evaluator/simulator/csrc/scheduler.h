@@ -4,6 +4,7 @@
 
 #include "atomics.h"
 #include "block.h"
+#include "control_flow.h"
 #include "float_mode.h"
 #include "lanes.h"
 #include "load_store.h"
@@ -15,6 +16,10 @@ namespace ptx {
 
 // A warp that spins (a lock held by another warp or lane) gives way to others after this many instructions.
 constexpr uint64_t TIME_SLICE = 20000;
+// Blocks of a cooperative launch wait for each other in loops.
+constexpr uint64_t COOPERATIVE_SLICE = 500;
+// Rounds over all warps in which each only polled an mbarrier: nobody is left who could complete its phase.
+constexpr int IDLE_ROUNDS = 2000;
 
 // ---- lane-wise operations ------------------------------------------------------------------------------------------------
 
@@ -83,6 +88,12 @@ inline void do_special(Warp& w, const Instruction& in, Observer& observer) {
     case MMA: enter_float_mode(*w.worker, FloatMode::KEEP_SUBNORMALS); do_mma(w, in); break;
     case LOAD_MATRIX: do_matrix_rows(w, in, ACCESS_LOAD, observer); break;
     case STORE_MATRIX: do_matrix_rows(w, in, ACCESS_STORE, observer); break;
+    case MOVE_MATRIX: do_move_matrix(w, in); break;
+    case MAP_ADDRESS: do_map_address(w, in); break;
+    case MBARRIER: do_mbarrier(w, in); break;
+    case COPY_ARRIVE: do_copy_arrive(w, in); break;
+    case BULK_COPY: do_bulk_copy(w, in, observer); break;
+    case CLUSTER_ARRIVE: do_cluster_arrive(w, in); break;
     default: {
       if (!w.lanes(in)) break;
       Finding f = finding_at(w, pc_of(w, in), lowest_lane(w.lanes(in)));
@@ -92,176 +103,6 @@ inline void do_special(Warp& w, const Instruction& in, Observer& observer) {
       throw Fatal{f};
     }
   }
-}
-
-// ---- lane groups ------------------------------------------------------------------------------------------------------------
-
-inline void remove_empty_groups(Warp& w) {
-  int kept = 0;
-  for (int i = 0; i < w.group_count; i++)
-    if (w.groups[i].lanes) w.groups[kept++] = w.groups[i];
-  w.group_count = kept;
-}
-
-inline void add_group(Warp& w, uint32_t lanes, int pc, int reached, int state = RUNNING, int barrier = 0) {
-  w.groups[w.group_count++] = {lanes, pc, state, barrier, reached};
-}
-
-// `LaneGroup::reached` after a branch: a `return` in the middle of a kernel has not been past what stands before the exit.
-inline int reached_by(const Warp& w, const Instruction& branch, int pc) {
-  return w.worker->launch->code[branch.target].op == EXIT ? pc : branch.target;
-}
-
-// The runnable group with the lowest pc, so that groups meet again behind a branch; -1 if all wait. Groups at its pc join it.
-inline int select_group(Warp& w, bool rotate) {
-  int best = -1;
-  for (int i = 0; i < w.group_count; i++) {
-    const LaneGroup& g = w.groups[i];
-    if (g.state != RUNNING) continue;
-    if (best < 0 || (rotate ? g.pc > w.groups[best].pc : g.pc < w.groups[best].pc)) best = i;
-  }
-  if (best < 0 || w.group_count == 1) return best;
-  const uint32_t key = w.groups[best].lanes;
-  for (int i = 0; i < w.group_count; i++) {
-    LaneGroup& g = w.groups[i];
-    if (i == best || g.state != RUNNING || g.pc != w.groups[best].pc) continue;
-    w.groups[best].lanes |= g.lanes;
-    w.groups[best].reached = std::min(w.groups[best].reached, g.reached);
-    g.lanes = 0;
-  }
-  remove_empty_groups(w);
-  for (int i = 0; i < w.group_count; i++)
-    if (w.groups[i].lanes & key) return i;
-  return 0;
-}
-
-// Lanes that `in` must find together: the union of its member masks, without lanes that have exited.
-inline uint32_t required_lanes(const Warp& w, const Instruction& in) {
-  int32_t mask_register = NONE;
-  switch (in.op) {
-    case SHUFFLE: mask_register = w.worker->launch->ext[in.ext]; break;
-    case VOTE: case MATCH: case REDUX: case ELECT: mask_register = in.b; break;
-    case WARP_SYNC: mask_register = in.a; break;
-    case FRAGMENT_LOAD: case FRAGMENT_STORE: case WMMA: case MMA: case LOAD_MATRIX: case STORE_MATRIX: return w.alive;
-    default: return 0;
-  }
-  uint32_t need = 0;
-  for_lanes(w.lanes(in), [&](int l) { need |= w.pointer<uint32_t>(mask_register)[l]; });
-  return need & w.alive;
-}
-
-inline bool is_collective(int32_t op) {
-  return op == SHUFFLE || op == VOTE || op == MATCH || op == REDUX || op == ELECT || op == WARP_SYNC ||
-         (op >= FRAGMENT_LOAD && op <= STORE_MATRIX);
-}
-
-// True: all lanes that the collective names are here (waiters at the same pc have joined). False: the group now waits.
-inline bool gather_collective(Warp& w, LaneGroup& group, const Instruction& in, int pc) {
-  const uint32_t need = required_lanes(w, in);
-  if (need & ~group.lanes) {
-    for (int i = 0; i < w.group_count; i++) {
-      LaneGroup& other = w.groups[i];
-      if (&other == &group || other.pc != pc || other.state == WAITS_AT_BARRIER) continue;
-      group.lanes |= other.lanes;
-      other.lanes = 0;
-    }
-  }
-  w.active = group.lanes;
-  group.pc = pc;
-  group.state = required_lanes(w, in) & ~group.lanes ? WAITS_FOR_WARP : RUNNING;
-  return group.state == RUNNING;
-}
-
-// ---- control flow: each returns true if the group goes on at `pc` without a new selection ----------------------------------
-
-template <class Observer>
-inline bool do_branch(Warp& w, LaneGroup& group, const Instruction& in, int& pc, Observer&) {
-  const uint32_t taken = w.lanes(in);
-  if (taken == w.active) {
-    group.reached = reached_by(w, in, pc);
-    pc = in.target;
-  }
-  else if (!taken) pc++;
-  else {
-    if constexpr (Observer::COUNTS) w.worker->counts[pc].divergent++;
-    group.lanes = w.active & ~taken;
-    group.pc = pc + 1;
-    add_group(w, taken, in.target, reached_by(w, in, pc));
-    return false;
-  }
-  group.pc = pc;
-  return w.group_count == 1 && !Observer::STEPPED;
-}
-
-inline bool do_branch_table(Warp& w, LaneGroup& group, const Instruction& in, int pc) {
-  const int32_t* targets = w.worker->launch->ext + in.ext;
-  const uint32_t* index = w.pointer<uint32_t>(in.a);
-  uint32_t rest = w.lanes(in);
-  group.lanes = w.active & ~rest;
-  group.pc = pc + 1;
-  while (rest) {
-    const uint32_t chosen = std::min<uint32_t>(index[lowest_lane(rest)], in.vec - 1);
-    uint32_t same = 0;
-    for_lanes(rest, [&](int l) { same |= static_cast<uint32_t>(std::min<uint32_t>(index[l], in.vec - 1) == chosen) << l; });
-    add_group(w, same, targets[chosen], targets[chosen]);
-    rest &= ~same;
-  }
-  remove_empty_groups(w);
-  return false;
-}
-
-inline bool do_exit(Warp& w, LaneGroup& group, const Instruction& in, int pc) {
-  const uint32_t leaving = w.lanes(in);
-  w.alive &= ~leaving;
-  if (leaving && group.reached > w.block->furthest_exit.reached)
-    w.block->furthest_exit = {group.reached, w.id * 32 + lowest_lane(leaving)};
-  group.lanes &= ~leaving;
-  group.pc = pc + 1;
-  for (int i = 0; i < w.group_count; i++)
-    if (w.groups[i].state == WAITS_FOR_WARP) w.groups[i].state = RUNNING;  // the missing lane may have been one of these
-  remove_empty_groups(w);
-  return false;
-}
-
-inline bool do_barrier(Warp& w, LaneGroup& group, const Instruction& in, int& pc) {
-  const uint32_t lanes = w.lanes(in);
-  if (in.flags == BARRIER_ARRIVE) {
-    if (lanes) w.block->arrived[in.imm & 15] += __builtin_popcount(lanes);
-    pc++;
-    return true;
-  }
-  group.lanes = w.active & ~lanes;
-  group.pc = pc + 1;
-  if (lanes) add_group(w, lanes, pc + 1, group.reached, WAITS_AT_BARRIER, static_cast<int>(in.imm & 15));
-  remove_empty_groups(w);
-  return false;
-}
-
-inline bool do_call(Warp& w, LaneGroup& group, const Instruction& in, int& pc) {
-  const uint32_t calling = w.lanes(in);
-  uint32_t* back = w.pointer<uint32_t>(in.d);
-  for_lanes(calling, [&](int l) { back[l] = static_cast<uint32_t>(pc + 1); });
-  group.lanes = w.active & ~calling;
-  group.pc = pc + 1;
-  if (calling) add_group(w, calling, in.target, group.reached);
-  remove_empty_groups(w);
-  return false;
-}
-
-inline bool do_return(Warp& w, LaneGroup& group, const Instruction& in, int pc) {
-  const uint32_t* back = w.pointer<uint32_t>(in.d);
-  uint32_t rest = w.lanes(in);
-  group.lanes = w.active & ~rest;
-  group.pc = pc + 1;
-  while (rest) {
-    const uint32_t to = back[lowest_lane(rest)];
-    uint32_t same = 0;
-    for_lanes(rest, [&](int l) { same |= static_cast<uint32_t>(back[l] == to) << l; });
-    add_group(w, same, static_cast<int>(to), group.reached);
-    rest &= ~same;
-  }
-  remove_empty_groups(w);
-  return false;
 }
 
 // ---- one warp ---------------------------------------------------------------------------------------------------------------
@@ -285,7 +126,7 @@ inline int merge_limit(const Warp& w, const LaneGroup& group) {
 
 // Runs one group until it branches apart, waits, or meets another group.
 template <class Observer>
-inline void run_group(Warp& w, int index, uint64_t slice_end, Observer& observer) {
+inline void run_group(Warp& w, int index, Observer& observer) {
   Worker& worker = *w.worker;
   const Launch& launch = *worker.launch;
   const AluOp* alu = alu_table().ops.data();
@@ -326,11 +167,12 @@ inline void run_group(Warp& w, int index, uint64_t slice_end, Observer& observer
         case BARRIER: goes_on = do_barrier(w, group, in, pc); break;
         case CALL: goes_on = do_call(w, group, in, pc); break;
         case RETURN: goes_on = do_return(w, group, in, pc); break;
+        case CLUSTER_WAIT: goes_on = do_cluster_wait(w, group, in, pc); break;
         default: shadow_warp_sync(w); pc++;  // WARP_SYNC
       }
       observer.retire(w, in, at);
       if (!goes_on) return;
-      if (w.executed >= slice_end) {
+      if (w.executed >= w.slice_end) {
         group.pc = pc;
         return;
       }
@@ -351,14 +193,16 @@ inline void run_group(Warp& w, int index, uint64_t slice_end, Observer& observer
 // Runs a warp until all its lanes wait or have exited, or its time slice ends; STEPPED observers: one group, one straight run.
 template <class Observer>
 inline void run_warp(Warp& w, Observer& observer) {
-  const uint64_t slice_end = w.executed + TIME_SLICE;
-  const bool rotate = w.executed / TIME_SLICE % 2;  // a spinning group must not starve the lane it waits for
+  const uint64_t slice = w.worker->launch->cooperative ? COOPERATIVE_SLICE : TIME_SLICE;
+  w.slice_end = w.executed + slice;
+  w.waiting = false;
+  const bool rotate = (w.executed / slice + w.turns) % 2;  // a spinning group must not starve the lane it waits for
   while (w.alive) {
     const int index = select_group(w, rotate);
     if (index < 0) return;
-    run_group(w, index, slice_end, observer);
+    run_group(w, index, observer);
     if (w.executed > w.worker->launch->budget) fail_budget(w, w.group_count ? w.groups[0].pc : 0);
-    if (Observer::STEPPED || w.executed >= slice_end) return;
+    if (Observer::STEPPED || w.executed >= w.slice_end) return;
   }
 }
 
@@ -367,6 +211,7 @@ inline void run_warp(Warp& w, Observer& observer) {
 void report_divergent_barrier(Block& block, int barrier);
 void report_skipped_barrier(Block& block, int barrier);
 [[noreturn]] void report_deadlock(const Block& block);
+[[noreturn]] void report_endless_wait(const Block& block);
 void finish_barrier_reduction(Block& block, int barrier);
 
 // Threads that a barrier waits for: its count operand, or every live thread.
@@ -400,21 +245,54 @@ inline bool release_barriers(Block& block, Observer& observer) {
 
 // ---- one block, start to end ------------------------------------------------------------------------------------------------
 
+// What one turn of all warps came to.
+struct Round {
+  bool ran = false, progress = false;
+};
+
+template <class Observer>
+inline void run_round(Block& block, Observer& observer, Round& round) {
+  for (Warp& w : block.warps) {
+    if (!w.alive || !w.runnable()) continue;
+    run_warp(w, observer);
+    round.ran = true;
+    round.progress |= !w.waiting;
+  }
+}
+
 template <class Observer>
 inline void run_block(Block& block, uint64_t index, Observer& observer) {
   start_block(block, index);
   observer.block_started(block);
-  while (!finished(block)) {
-    bool ran = false;
-    for (Warp& w : block.warps) {
-      if (!w.alive || !w.runnable()) continue;
-      run_warp(w, observer);
-      ran = true;
-    }
+  for (int idle = 0; !finished(block);) {
+    Round round;
+    run_round(block, observer, round);
+    idle = round.progress ? 0 : idle + 1;
+    if (idle > IDLE_ROUNDS) report_endless_wait(block);
     if (runnable(block)) continue;
-    if (!finished(block) && !release_barriers(block, observer) && !ran) report_deadlock(block);
+    if (!finished(block) && !release_barriers(block, observer) && !release_cluster(block) && !round.ran) report_deadlock(block);
   }
   observer.block_finished(block);
+}
+
+// The same for blocks that wait for each other. They have been started.
+template <class Observer>
+inline void run_cluster(Cluster& cluster, Observer& observer) {
+  for (int idle = 0;;) {
+    Round round;
+    Block* unfinished = nullptr;
+    bool going = false;
+    for (Block* block : cluster.blocks) {
+      run_round(*block, observer, round);
+      if (finished(*block)) continue;
+      unfinished = block;
+      going |= runnable(*block) || release_barriers(*block, observer);
+    }
+    if (!unfinished) return;
+    idle = round.progress ? 0 : idle + 1;
+    if (idle > IDLE_ROUNDS) report_endless_wait(*unfinished);
+    if (!going && !release_cluster(*unfinished) && !round.ran) report_deadlock(*unfinished);
+  }
 }
 
 }  // namespace ptx

@@ -57,7 +57,7 @@ inline void shadow_rebase(Block& block) {
   constexpr uint32_t FLAGS = (1u << shadow::CLOCK_SHIFT) - 1;
   for (uint32_t& r : s.write) r &= FLAGS;
   std::fill(s.read.begin(), s.read.end(), 0);
-  for (Warp& w : block.warps) w.sync_clock = 0;
+  for (Warp& w : block.warps) w.sync_clock = w.acquired_clock = 0;
   s.clock = 1;
 }
 
@@ -79,9 +79,19 @@ inline void shadow_warp_sync(Warp& w) {
   w.sync_clock = w.block->shadow.clock;
 }
 
+// A successful wait on an mbarrier: what others did before their arrival is ordered before what the warp does now.
+inline void shadow_acquire(Warp& w) {
+  shadow_warp_sync(w);
+  w.acquired_clock = w.sync_clock;
+}
+
 class ShadowCheck {
  public:
-  ShadowCheck(Warp& w, const Instruction& in) : w_(w), in_(in), s_(w.block->shadow), shift_(__builtin_ctz(w.worker->launch->shared_granule)) {}
+  ShadowCheck(Warp& w, const Instruction& in) : ShadowCheck(w, in, *w.block) {}
+  // `block`: whose shared memory is meant. Orders between blocks are not followed: only the block's own accesses can race.
+  ShadowCheck(Warp& w, const Instruction& in, Block& block)
+      : w_(w), in_(in), block_(block), s_(block.shadow), ordered_(&block == w.block ? std::max(s_.barrier_clock, w.acquired_clock) : ~0u),
+        shift_(__builtin_ctz(w.worker->launch->shared_granule)) {}
 
   void load(uint32_t lanes, const uint64_t* offsets, int bytes) {
     const int granules = bytes >> shift_;
@@ -102,7 +112,7 @@ class ShadowCheck {
       each_granule(offsets[lane], bytes, [&](uint32_t g) { quiet &= quiet_store(s_.write[g], s_.read[g]); });
     });
     for_lanes(lanes, [&](int lane) {
-      const bool changes = !quiet && std::memcmp(w_.block->shared + offsets[lane], data(lane), bytes) != 0;
+      const bool changes = !quiet && std::memcmp(block_.shared + offsets[lane], data(lane), bytes) != 0;
       each_granule(offsets[lane], bytes, [&](uint32_t g) {
         if (quiet) s_.write[g] = mine(lane);
         else store_one(g, lane, changes);
@@ -120,6 +130,28 @@ class ShadowCheck {
       });
     });
   }
+  // A bulk copy by one lane, in pieces; and its arrival.
+  void copy_issued_by(uint32_t pieces, const uint64_t* offsets, int bytes, int lane) {
+    for_lanes(pieces, [&](int p) {
+      each_granule(offsets[p], bytes, [&](uint32_t g) {
+        store_one(g, lane, true);
+        s_.write[g] |= shadow::IN_FLIGHT;
+      });
+    });
+  }
+  void landed(uint64_t offset, int bytes) {
+    each_granule(offset, bytes, [&](uint32_t g) { s_.write[g] = shadow::record(s_.clock, w_, 0) | shadow::ATOMIC_ACCESS; });
+  }
+  // Another block's memory: bounds and initialisation only.
+  void remote(uint32_t lanes, const uint64_t* offsets, int bytes, Access access) {
+    for_lanes(lanes, [&](int lane) {
+      each_granule(offsets[lane], bytes, [&](uint32_t g) {
+        if (s_.write[g] & shadow::GAP) gap(g, lane, access == ACCESS_LOAD ? "read" : "written");
+        if (access != ACCESS_STORE && !(s_.write[g] & shadow::INITIALISED)) uninitialised(g, lane);
+        if (access != ACCESS_LOAD) s_.write[g] = shadow::INITIALISED | shadow::ATOMIC_ACCESS;
+      });
+    });
+  }
   void copy_landed(int lane, uint64_t offset, int bytes) {
     each_granule(offset, bytes, [&](uint32_t g) { s_.write[g] = shadow::record(s_.clock, w_, lane); });
   }
@@ -127,7 +159,9 @@ class ShadowCheck {
  private:
   Warp& w_;
   const Instruction& in_;
+  Block& block_;
   SharedShadow& s_;
+  uint32_t ordered_;  // clock since when accesses of other warps are not ordered before this one
   int shift_;  // log2 of the granule
 
   template <class F>
@@ -139,7 +173,7 @@ class ShadowCheck {
   // Each lane reads N granules in a row. Lanes that repeat the offset of the lane before add nothing.
   template <int N>
   void load_rows(uint32_t lanes, const uint64_t* offsets) {
-    const uint32_t limit = s_.barrier_clock << shadow::CLOCK_SHIFT;
+    const uint32_t limit = ordered_ << shadow::CLOCK_SHIFT;
     uint32_t trouble = 0, different = lanes;
     for (int l = 1; l < 32; l++) different &= ~(static_cast<uint32_t>((lanes >> (l - 1) & 1) && offsets[l] == offsets[l - 1]) << l);
     for_lanes(different, [&](int lane) {
@@ -174,7 +208,7 @@ class ShadowCheck {
     const int count = same ? 32 : 1;
     const uint32_t* write = &s_.write[first];
     uint32_t* read = &s_.read[first];
-    const uint32_t limit = s_.barrier_clock << shadow::CLOCK_SHIFT;
+    const uint32_t limit = ordered_ << shadow::CLOCK_SHIFT;
     uint32_t trouble = 0;
     for (int i = 0; i < count; i++)
       trouble |= static_cast<uint32_t>(write[i] >= limit) |
@@ -190,7 +224,7 @@ class ShadowCheck {
     return true;
   }
 
-  bool recent(uint32_t r) const { return r != 0 && shadow::clock_of(r) >= s_.barrier_clock; }
+  bool recent(uint32_t r) const { return r != 0 && shadow::clock_of(r) >= ordered_; }
   bool by_other_warp(uint32_t r) const { return shadow::warp_of(r) != static_cast<uint32_t>(w_.id & 31); }
 
   uint32_t mine(int lane) const {

@@ -45,6 +45,7 @@ def launch(request: Launch) -> None:
     place = session().caller()
     session().kernel_launches += 1
     try:
+        _check_grid_wide(request)
         if session().mode == "verify":
             _verify(request, place)
         else:
@@ -57,18 +58,27 @@ def launch(request: Launch) -> None:
         raise SimulatedError(finding) from None
 
 
+def _check_grid_wide(request: Launch) -> None:
+    """A kernel that synchronises the grid stops itself unless the launch is cooperative: said in plain words."""
+    if request.module.code(request.symbol).grid_wide and not request.shape.cooperative:
+        session().report_call("launch_limit", "the kernel synchronises the whole grid (this_grid().sync()), "
+                              "which needs a cooperative launch: RawModule(..., enable_cooperative_groups=True)",
+                              kernel=request.name)
+
+
 def _verify(request: Launch, place: Place | None) -> None:
     with guarded(request.packed) as (packed, replaced):
         def run(blocks: Sequence[int] | None) -> interpreter.RunResult:
             ran = interpreter.run(
                 request.module, request.symbol, request.shape.grid, request.shape.block, packed,
                 _buffers(request, packed, replaced), dynamic_shared=request.shape.dynamic_shared, checks=True,
-                blocks=blocks, threads=session().threads, sm_count=session().device.sm_count)
+                blocks=blocks, threads=session().threads, sm_count=session().device.sm_count,
+                cooperative=request.shape.cooperative)
             session().warp_instructions += ran.counts.warp_instructions
             return ran
 
         count = math.prod(request.shape.grid)
-        apart = session().block_order == APART
+        apart = session().block_order == APART and not request.shape.cooperative
         result = run_apart(run, count, registry.live()) if apart else run(_block_order(count))
     found = [_finding(raw, request, place) for raw in result.findings]
     for finding in found:
@@ -89,6 +99,12 @@ def _block_order(blocks: int) -> list[int] | None:
 
 def _profile(request: Launch, place: Place | None) -> None:
     shape = request.shape
+    if request.module.code(request.symbol).grid_wide:  # the model runs blocks one after another
+        session().launches.append(LaunchRecord(kernel=request.name, grid=shape.grid, block=shape.block, counts={},
+                                               dynamic_shared_bytes=shape.dynamic_shared, text={}))
+        session().text_facts.append({})
+        session().stored_bytes.append(math.inf)
+        return
     try:
         estimate = time_model.estimate(
             request.module, request.symbol, request.resources, shape.grid, shape.block, request.packed,

@@ -5,15 +5,19 @@ Source: CUDA C++ Programming Guide, compute capabilities (block and grid extents
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
+from evaluator.simulator.occupancy import occupancy
 from evaluator.types import DeviceSpec, KernelResources
 
 MAX_BLOCK_THREADS = 1024
 MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = (2**31 - 1, 65535, 65535)
 DEFAULT_SHARED_BYTES = 48 * 1024
+PORTABLE_CLUSTER = 8
+"""Blocks of the largest cluster that every device with clusters supports."""
 REGISTER_UNIT = 8
 """Registers a thread are allocated in eights, whole warps at a time."""
 Extent = tuple[int, int, int]
@@ -27,6 +31,10 @@ class LaunchShape:
     block: Extent
     dynamic_shared: int
     permitted_shared: int
+    cluster: Extent = (1, 1, 1)
+    """Blocks of a cluster that the kernel demands."""
+    cooperative: bool = False
+    """All blocks must run at the same time."""
 
     @property
     def threads(self) -> int:
@@ -36,7 +44,8 @@ class LaunchShape:
 
 def refusal(shape: LaunchShape, kernel: KernelResources, bound: int | None, device: DeviceSpec) -> str:
     """Why the device would refuse the launch; empty if it would not. `bound`: the kernel's own `__launch_bounds__`."""
-    return _extents(shape, bound) or _registers(shape, kernel, device) or _shared(shape, kernel, device)
+    return (_extents(shape, bound) or _registers(shape, kernel, device) or _shared(shape, kernel, device)
+            or _cohort(shape, kernel, device))
 
 
 def launch_bound(ptx: str, symbol: str) -> int | None:
@@ -44,6 +53,29 @@ def launch_bound(ptx: str, symbol: str) -> int | None:
     entry = re.search(rf"\.entry\s+{re.escape(symbol)}\b[^{{]*", ptx)
     bound = re.search(r"\.(?:max|req)ntid\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", entry[0]) if entry else None
     return int(bound[1]) * int(bound[2] or 1) * int(bound[3] or 1) if bound else None
+
+
+def cluster_extent(ptx: str, symbol: str) -> Extent:
+    """Blocks of a cluster that `__cluster_dims__` demands (`.reqnctapercluster` of the entry); (1, 1, 1) without it."""
+    entry = re.search(rf"\.entry\s+{re.escape(symbol)}\b[^{{]*", ptx)
+    found = re.search(r"\.reqnctapercluster\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", entry[0]) if entry else None
+    return (int(found[1]), int(found[2] or 1), int(found[3] or 1)) if found else (1, 1, 1)
+
+
+def _cohort(shape: LaunchShape, kernel: KernelResources, device: DeviceSpec) -> str:
+    size = math.prod(shape.cluster)
+    if size > PORTABLE_CLUSTER:
+        return f"a cluster of {shape.cluster} has {size} blocks; {PORTABLE_CLUSTER} are possible without a launch attribute"
+    if any(blocks % part for blocks, part in zip(shape.grid, shape.cluster, strict=True)):
+        return f"grid {shape.grid} is not a multiple of the cluster {shape.cluster}"
+    if not shape.cooperative:
+        return ""
+    shared = kernel.static_shared_bytes + shape.dynamic_shared
+    held = occupancy(device, shape.threads, kernel.registers, shared, math.prod(shape.grid)).blocks_per_sm * device.sm_count
+    if math.prod(shape.grid) <= held:
+        return ""
+    return (f"a cooperative launch of {math.prod(shape.grid)} blocks: {device.name} holds {held} of them at a time, and all "
+            "must run at once")
 
 
 def _extents(shape: LaunchShape, bound: int | None) -> str:

@@ -13,7 +13,14 @@ from evaluator.origins import with_origin
 from evaluator.resources import kernel_resources, launch_name
 from evaluator.simulator import interpreter
 from evaluator.simulator.standin.launching import Launch, launch
-from evaluator.simulator.standin.limits import DEFAULT_SHARED_BYTES, Extent, LaunchShape, launch_bound, refusal
+from evaluator.simulator.standin.limits import (
+    DEFAULT_SHARED_BYTES,
+    Extent,
+    LaunchShape,
+    cluster_extent,
+    launch_bound,
+    refusal,
+)
 from evaluator.simulator.standin.memory import HostMemory, MemoryPointer
 from evaluator.simulator.standin.packing import pack
 from evaluator.simulator.standin.session import SimulatedError
@@ -100,7 +107,9 @@ class Function:
         enable_cooperative_groups: bool = False,
     ) -> None:
         """Launches; the work is done when this returns. Raises SimulatedError with the finding."""
-        shape = LaunchShape(_extent("grid", grid), _extent("block", block), operator.index(shared_mem), self._permitted)
+        cooperative = enable_cooperative_groups or self._module.enable_cooperative_groups
+        shape = LaunchShape(_extent("grid", grid), _extent("block", block), operator.index(shared_mem), self._permitted,
+                            cluster_extent(self._module.compiled.ptx, self._symbol), cooperative)
         why = refusal(shape, self._resources, self._bound, session().device)
         if why:
             session().report_call("launch_limit", why, kernel=self.name)
@@ -125,6 +134,7 @@ class RawModule:
         if backend != "nvrtc" or jitify or translate_cucomplex:
             raise NotImplementedError("the simulator compiles with plain NVRTC: leave out backend, jitify, translate_cucomplex")
         self.code, self.options, self.backend = code, options, backend
+        self.enable_cooperative_groups = enable_cooperative_groups
         self.name_expressions = tuple(name_expressions or ())
         self._functions: dict[str, Function] = {}
 
@@ -200,7 +210,7 @@ class RawKernel:
     ) -> None:
         self.name, self.code, self.options, self.backend = name, code, options, backend
         self._module = RawModule(code=code, options=options, backend=backend, translate_cucomplex=translate_cucomplex,
-                                 jitify=jitify)
+                                 enable_cooperative_groups=enable_cooperative_groups, jitify=jitify)
 
     @property
     def kernel(self) -> Function:

@@ -41,7 +41,9 @@ class Device:
         return self.array(np.zeros(shape, dtype), name=name)
 
     def launch(self, source: str, kernel: str, grid: Any, block: Any, args: Sequence[Any], **options: Any) -> RunResult:
-        module = module_of(source)
+        return self.launch_in(module_of(source), kernel, grid, block, args, **options)
+
+    def launch_in(self, module: Module, kernel: str, grid: Any, block: Any, args: Sequence[Any], **options: Any) -> RunResult:
         packed = bytearray()
         for parameter, value in zip(module.parameters(kernel), args, strict=True):
             packed += bytes(parameter.offset - len(packed))

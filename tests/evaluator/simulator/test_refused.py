@@ -17,12 +17,12 @@ def lowered(source: str) -> Module:
 
 
 @pytest.mark.parametrize(("body", "named"), [
-    ('asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(0));', "mbarrier.init.shared.b64"),
-    ('asm volatile("barrier.cluster.arrive;");', "barrier.cluster.arrive"),
+    ('asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%0], [%1], 16;" :: "l"(a), "r"(0));',
+     "cp.reduce.async.bulk.global"),
     ('asm volatile("atom.add.noftz.f16x2 %0, [%1], %2;" : "=r"(a[0]) : "l"(a), "r"(a[1]));'
-     'asm volatile("cp.async.bulk.commit_group;");', "cp.async.bulk.commit_group"),
-    ('asm volatile("{ .reg .pred p; isspacep.shared::cluster p, %0; }" :: "l"(a));', "isspacep.shared::cluster"),
-    ("asm volatile(\"mov.u32 %0, %%cluster_ctarank;\" : \"=r\"(a[0]));", "thread block clusters"),
+     'asm volatile("cp.async.bulk.prefetch.tensor.1d.L2.global.tile [%0, {%1}];" :: "l"(a), "r"(0));', "prefetch.tensor"),
+    ('asm volatile("fence.proxy.tensormap::generic.release.gpu;");', "fence.proxy.tensormap"),
+    ("asm volatile(\"mov.u32 %0, %%aggr_smem_size;\" : \"=r\"(a[0]));", "%aggr_smem_size"),
 ])
 def test_unknown_instructions_are_named_with_their_line(body, named):
     source = f'extern "C" __global__ void k(int* a) {{\n  a[1] = 2;\n  {body}\n}}\n'
@@ -56,6 +56,22 @@ def test_function_pointers_and_device_malloc_are_refused():
         extern "C" __global__ void k(float* a, int i) { a[0] = table[i](a[0]); }""")
     with pytest.raises(Unsupported, match="malloc"):
         lowered('extern "C" __global__ void k(int** a) { a[0] = (int*)malloc(16); }')
+
+
+def test_a_kernel_for_the_whole_grid_or_for_clusters_needs_its_launch():
+    grid = lowered("""#include <cooperative_groups.h>
+        extern "C" __global__ void k(int* a) { cooperative_groups::this_grid().sync(); a[0] = 1; }""")
+    a = np.zeros(8, "i4")
+    call = ((32,), a.ctypes.data.to_bytes(8, "little"), [Buffer(a.ctypes.data, a.nbytes, "a", True)])
+    with pytest.raises(ValueError, match="only a cooperative launch"):
+        run(grid, "k", (2,), *call)
+    with pytest.raises(ValueError, match="cannot all be resident"):
+        run(grid, "k", (1 << 20,), *call, cooperative=True)
+    assert not run(grid, "k", (2,), *call, cooperative=True).findings
+    pairs = lowered('extern "C" __global__ void __cluster_dims__(2, 1, 1) k(int* a) { a[blockIdx.x] = 1; }')
+    with pytest.raises(ValueError, match="do not divide the grid"):
+        run(pairs, "k", (3,), *call)
+    assert run(pairs, "k", (4,), *call, blocks=[3, 2]).blocks_run == 2
 
 
 def test_printf_is_accepted_and_says_nothing():
