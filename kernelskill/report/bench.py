@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
 
 from kernelskill.memory.run import Run, ablation
 from kernelskill.model import Decision, MethodApplication
@@ -23,15 +24,17 @@ GROUPS = {"all": "all tasks", "clean": "clean", "set_aside": "set aside", "not_l
 BASELINES = {
     START: "the start", BEST_TORCH: "the best torch of at least its precision", BEST_OF_ALL: "the fastest of all baselines",
 }
+SHORT = {START: "the start", BEST_TORCH: "best torch", BEST_OF_ALL: "best of all"}
+"""The same for a terminal."""
 SETTINGS = {"long_term": True, "short_term": True, "policy": "rules", "policy_seed": 0}
 """What an ablation changes, with what it is otherwise."""
 MODELLED = "Times are the simulator's model, not measured: trust the order, not the numbers."
 
 
 LEGEND = (
-    "fast_p counts every task of the group, failed ones as not fast; means are over solved tasks that have a time. Tasks set "
-    "aside cannot tell a right kernel from a wrong one as they ship, or allow speedups that are no kernel's "
-    "(`kernelskill task check`).")
+    "fast_p (the share with a speedup above p) counts every task of the group, failed ones as not fast; means are over solved "
+    "tasks that have a time; time / light is the geometric mean of time over speed of light. Tasks set aside cannot tell a "
+    "right kernel from a wrong one as they ship, or allow speedups that are no kernel's (`kernelskill task check`).")
 
 
 class BenchProgress(Silent):
@@ -81,7 +84,8 @@ def _line(row: BenchRow) -> str:
         return f"{escape(row.key)}  [red]{row.outcome}[/red]  {escape(row.reason.splitlines()[0] if row.reason else '')}"
     over = next((name for name in (BEST_TORCH, BEST_OF_ALL, START) if name in row.speedups), None)
     speedup = f"{ratio_text(row.speedups[over])} over {BASELINES[over]}" if over else f"no time: {escape(row.reason)}"
-    return f"{escape(row.key)}  [green]solved[/green]  {time_text(row.time_us)}  {speedup}  {row.rounds} rounds"
+    rounds = f"{row.rounds} round{'' if row.rounds == 1 else 's'}" + (f" ({row.stopped})" if row.stopped else "")
+    return f"{escape(row.key)}  [green]solved[/green]  {time_text(row.time_us)}  {speedup}  {rounds}"
 
 
 def write_reports(bench: Bench) -> Scores:
@@ -152,18 +156,19 @@ def _score_table(groups: dict[str, Group], names: dict[str, str]) -> list[str]:
     return lines
 
 
-def _speedup_cells(found: Speedups | None) -> list[str]:
+def _speedup_cells(found: Speedups | None, names: Mapping[str, str] = BASELINES) -> list[str]:
+    """Baseline, tasks with times, geometric mean, its interval, arithmetic mean, median, and fast_p for every p."""
     if found is None:
         return ["–"] * (6 + len(FAST_P))
     interval = f"{found.low:.2f} to {found.high:.2f}" if found.low is not None and found.high is not None else "–"
     shares = [f"{100 * share:.0f} %" for share in found.fast.values()]
-    return [BASELINES.get(found.baseline, found.baseline), str(found.counted), ratio_text(found.geometric), interval,
+    return [names.get(found.baseline, found.baseline), str(found.counted), ratio_text(found.geometric), interval,
             ratio_text(found.arithmetic), ratio_text(found.median), *shares]
 
 
 def _task_table(rows: Sequence[BenchRow]) -> list[str]:
-    head = ["task", "outcome", "start", "time", "over start", "over best torch", "precision", "time / light", "methods",
-            "set aside for", "reason"]
+    head = ["task", "outcome", "start", "time", "over start", "over best torch", "precision", "time / light", "rounds",
+            "methods", "set aside for", "reason"]
     lines = ["| " + " | ".join(head) + " |", "| --- |" * 1 + " --- |" * (len(head) - 1)]
     for row in rows:
         light = f"{row.distance:.2f}" if row.distance else "–"
@@ -171,23 +176,34 @@ def _task_table(rows: Sequence[BenchRow]) -> list[str]:
         cells = [
             f"{row.key} {Path(row.task).stem}" if row.key[0].isdigit() else row.key, row.outcome,
             time_text(row.start_time_us), time_text(row.time_us), *over, row.precision_class or "–", light,
-            " → ".join(row.methods), ", ".join(row.set_aside_for), row.reason.replace("|", "/").replace("\n", " ")[:160],
+            str(row.rounds), " → ".join(row.methods) or "–", ", ".join(row.set_aside_for) or "–",
+            (row.reason or row.stopped).replace("|", "/").replace("\n", " ")[:160],
         ]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 
 def print_scores(bench: Bench, scores: Scores) -> None:
-    """The headline rows and where the reports are."""
+    """The groups against each baseline: means, then shares of tasks by speedup; and where the reports are."""
     console = result_console()
+    means = _table("", "solved", "over", "geometric", "95 %", "arithmetic", "time / light")
+    shares = _table("tasks faster than", "over", *(f"{p:g}×" for p in FAST_P))
     for name, group in scores.groups.items():
-        rate = f"{group.solved} of {group.tasks} solved"
-        light = f", {group.distance:.2f} times the speed of light" if group.distance else ""
-        console.print(f"[bold]{GROUPS[name]}[/bold]  {rate}{light}")
-        for found in group.speedups.values():
-            at_least = " ".join(f"fast_{p} {100 * share:.0f}%" for p, share in found.fast.items())
-            console.print(f"    {ratio_text(found.geometric)} geometric, {ratio_text(found.arithmetic)} arithmetic over "
-                          f"{BASELINES.get(found.baseline, found.baseline)} ({found.counted} tasks)  {at_least}", markup=False)
+        light, solved = f"{group.distance:.2f}" if group.distance else "–", f"{group.solved} of {group.tasks}"
+        rows: list[Speedups | None] = [*group.speedups.values()] or [None]
+        for position, found in enumerate(rows):
+            over, _, geometric, interval, arithmetic, _, *fast = _speedup_cells(found, SHORT)
+            first, own, last = (GROUPS[name], solved, light) if position == 0 else ("", "", "")
+            means.add_row(first, own, over, geometric, interval, arithmetic, last)
+            shares.add_row(first, over, *fast)
+    console.print(means, "", shares)
     if scores.modelled:
         console.print(MODELLED, style="dim")
     console.print(f"reports  {bench.folder / PAGE}, {RESULTS}, {PICTURE}", markup=False)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="bold")
+    for number, name in enumerate(columns):
+        table.add_column(name, justify="left" if number == 0 or name == "over" else "right", no_wrap=True)
+    return table

@@ -9,6 +9,8 @@ from xml.sax.saxutils import escape
 from kernelskill.suites.rows import BenchRow
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM, RIGHT = 900, 320, 52, 40, 34, 12
+LABELLED = 40
+"""Bars at least so wide have their task's name below."""
 STYLE = """\
 text { font: 11px Helvetica, Arial, sans-serif; fill: #222 }
 .title { font-size: 13px; font-weight: bold } .grid { stroke: #d8dde3 } .one { stroke: #222; stroke-dasharray: 5 3 }
@@ -32,6 +34,8 @@ def distribution(rows: Sequence[BenchRow], baseline: str, modelled: bool) -> str
     for position, row in enumerate(solved):
         parts.append(_bar(row, _kind(row), LEFT + position * step, step, y(row.speedups[baseline]), y(1.0),
                           f"{row.key}: {row.speedups[baseline]:.2f}x"))
+    if step >= LABELLED:
+        parts += [_label(row.key, LEFT + (position + 0.42) * step) for position, row in enumerate([*solved, *failed])]
     for position, row in enumerate(failed, len(solved)):
         parts.append(_bar(row, "failed", LEFT + position * step, step, y(1.0) - 3, y(1.0) + 3, f"{row.key}: {row.outcome}"))
     what = "modelled speedup" if modelled else "measured speedup"
@@ -41,6 +45,10 @@ def distribution(rows: Sequence[BenchRow], baseline: str, modelled: bool) -> str
         f"<style>\n{STYLE}</style>", '<rect width="100%" height="100%" fill="#fff"/>',
         f'<text class="title" x="{LEFT}" y="18">{escape(title)}</text>', *parts, *_legend(rows), "</svg>", "",
     ])
+
+
+def _label(text: str, x: float) -> str:
+    return f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 10}" text-anchor="middle">{escape(text.removesuffix(".py"))}</text>'
 
 
 def _kind(row: BenchRow) -> str:

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from evaluator.baselines import best_torch, speedup
-from evaluator.lint.report import LintReport
+from evaluator.lint.report import SETS_ASIDE, LintReport
 from evaluator.types import DeviceSpec, Evaluation, Frozen, PrecisionClass, Status
 from kernelskill.memory.run import Run
 
@@ -30,6 +30,8 @@ class BenchRow(Frozen):
     run: str = ""
     """Its folder, below the bench's."""
     rounds: int = 0
+    stopped: str = ""
+    """Why the run has no more rounds, e.g. `near_speed_of_light`."""
     methods: tuple[str, ...] = ()
     """Those of the best solution, in order."""
     time_us: float | None = None
@@ -67,12 +69,13 @@ def row_of(key: str, run: Run, folder: str, lint: LintReport | None, seconds: fl
     if best is None or best.status is not Status.PASSED:
         reason = f"{best.status.value}: {best.message}" if best else "the run has no solution yet"
         return BenchRow(key=key, task=run.config.task, outcome="failed", reason=reason[:400], run=folder,
-                        rounds=len(graph.attempts), seconds=seconds, **aside(lint))
+                        rounds=graph.rounds, stopped=run.stop_reason, seconds=seconds, **aside(lint))
     final = run.final[1] if run.final and run.final[1].status is Status.PASSED else best
     torch = best_torch(final)
     start = graph.evaluation(graph.start)
     return BenchRow(
-        key=key, task=run.config.task, outcome="solved", run=folder, rounds=len(graph.attempts), seconds=seconds,
+        key=key, task=run.config.task, outcome="solved", run=folder, rounds=graph.rounds, stopped=run.stop_reason,
+        seconds=seconds,
         methods=tuple(method.method for method in graph.methods(graph.best)),
         time_us=final.time.time_us if final.time else None, start_time_us=start.time.time_us if start.time else None,
         provenance=final.time.provenance if final.time else "", precision_class=final.precision_class,
@@ -85,7 +88,7 @@ def aside(lint: LintReport | None) -> dict[str, object]:
     """The lint's part of a row."""
     if lint is None or lint.verdict == "not_checked":
         return {}
-    codes = tuple(dict.fromkeys(finding.code for finding in lint.findings))
+    codes = tuple(dict.fromkeys(finding.code for finding in lint.findings if finding.code in SETS_ASIDE))
     return {"set_aside": lint.set_aside, "set_aside_for": codes if lint.set_aside else ()}
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from kernelskill.cli import main
 from kernelskill.errors import RunError
+from kernelskill.memory.run import Run
 from kernelskill.suites.bench import ROWS, Bench, run_name
 
 ROOT = Path(__file__).parents[3]
@@ -48,8 +49,10 @@ def test_a_bench_is_scored_and_goes_on(suite, tmp_path, monkeypatch, capsys):
     assert printed["modelled"] and printed["groups"]["all"]["tasks"] == 2 and printed["groups"]["all"]["solved"] == 1
     rows = Bench.open(out).rows()
     assert rows["row_sum"].solved and rows["row_sum"].speedups["start"] > 1.5 and rows["row_sum"].rounds == 1
+    assert rows["row_sum"].stopped == Run.open(out / rows["row_sum"].run).stop_reason != ""
     assert rows["sorted.py"].outcome != "solved" and rows["sorted.py"].reason
     assert (out / rows["row_sum"].run / "run.json").exists()
+    assert json.loads((out / "results.json").read_text())["options"]["shapes"] == "general"
     page = (out / "results.md").read_text()
     assert "model, not measured" in page and "| row_sum | solved |" in page
     assert json.loads((out / "results.json").read_text())["finished"] == 2

@@ -2,11 +2,14 @@
 
 import math
 import xml.etree.ElementTree as ElementTree
+from types import SimpleNamespace
 
 import pytest
 
+from evaluator.lint.report import LintFinding, LintReport
+from kernelskill.report.bench import print_scores
 from kernelskill.report.benchsvg import distribution
-from kernelskill.suites.rows import BEST_TORCH, START, BenchRow
+from kernelskill.suites.rows import BEST_TORCH, START, BenchRow, aside
 from kernelskill.suites.scores import scores_of
 
 
@@ -64,5 +67,21 @@ def test_the_picture_is_well_formed_and_has_a_bar_for_every_finished_task():
     picture = ElementTree.fromstring(distribution(ROWS, START, modelled=False))
     titles = [title.text for title in picture.iter("{http://www.w3.org/2000/svg}title")]
     assert titles == ["1/3: 16.00x", "1/1: 4.00x", "1/7: 2.00x", "1/2: 1.00x", "1/4: failed", "1/5: unusable"]
-    assert "Measured speedup" in "".join(picture.itertext())
+    written = "".join(picture.itertext())
+    assert "Measured speedup" in written and "1/7" in [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
     ElementTree.fromstring(distribution([], START, modelled=True))
+
+
+def test_only_what_sets_a_task_aside_is_given_as_the_reason():
+    findings = [LintFinding(code=code, message="") for code in ("null_passes_loose", "too_small")]
+    report = LintReport(task="t", kind="kernelbench", verdict="judgeable", findings=tuple(findings))
+    assert aside(report) == {"set_aside": True, "set_aside_for": ("too_small",)}
+    assert aside(report.model_copy(update={"findings": tuple(findings[:1])})) == {"set_aside": False, "set_aside_for": ()}
+
+
+def test_the_scores_fit_into_a_terminal(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("COLUMNS", "80")
+    print_scores(SimpleNamespace(folder=tmp_path), scores_of(ROWS))
+    lines = capsys.readouterr().out.splitlines()
+    assert " ".join(lines[1].split()) == "all tasks 4 of 6 best torch 4.64× 0.50 to 100.00 34.17× 1.25"
+    assert any(line.startswith("tasks faster than") for line in lines) and "…" not in "".join(lines)
