@@ -121,7 +121,8 @@ def table(record: dict[str, Any]) -> list[str]:
     return [
         f"{len(solved)} of {len(rows)} solved on {rows[0]['device']} ({times} times), commit {record['commit']}; "
         f"{modules} modules written, {total['off_method']} of {total['written']} optimisation steps off-method, "
-        f"{total['repaired']} of {total['repairs']} repairs right; {decisions} decisions, {again} the same when taken again.", "",
+        f"{total['repaired']} of {total['repairs']} repairs right; {decisions} decisions, {again} the same when "
+        "taken again.", "",
         f"| {' | '.join(HEADER)} |", f"| {' | '.join('---' for _ in HEADER)} |", *map(_line, rows), "",
     ]
 
