@@ -22,32 +22,36 @@ def reduced(sizes: Mapping[str, int], cost: Callable[[Sizes], Cost | None], max_
 
     Where the given sizes have no cost, only the batch is made small. They come back where nothing smaller runs.
     """
-    current, refused = dict(sizes), set[str]()
+    current, refused = dict(sizes), set[tuple[str, ...]]()
     found = cost(current)
     if found is None:
         batch = batch_constant(sizes)
         return {**current, batch: min(LEAST_BATCH, current[batch])} if batch else current
     while found.bytes > max_bytes or found.flops > max_flops:
-        step = next((s for s in _smaller(current, sizes) if next(iter(s)) not in refused), None)
+        step = next((s for s in _smaller(current, sizes) if tuple(s) not in refused), None)
         if step is None:
             return current
         tried = {**current, **step}
         now = cost(tried)
         if now is None or _no_gain(now, found):
-            refused |= set(step)
+            refused.add(tuple(step))
             continue
         current, found = tried, now
     return current
 
 
 def _smaller(current: Sizes, sizes: Mapping[str, int]) -> Iterator[Sizes]:
-    """One constant halved: the batch down to LEAST_BATCH, then the largest of the others."""
+    """One constant halved: the batch down to LEAST_BATCH, then the largest of the others; then all of one value together."""
     batch = batch_constant(sizes)
     if batch is not None and current[batch] >= 2 * LEAST_BATCH:
         yield {batch: current[batch] // 2}
     others = sorted((name for name in current if name != batch and current[name] > SMALL), key=lambda n: -current[n])
     for name in others:
         yield {name: current[name] // 2}
+    for value in sorted({current[name] for name in others}, reverse=True):
+        together = [name for name in current if current[name] == value]
+        if len(together) > 1:
+            yield dict.fromkeys(together, value // 2)
 
 
 def _no_gain(now: Cost, before: Cost) -> bool:

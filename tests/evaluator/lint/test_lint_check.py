@@ -6,10 +6,11 @@ pytest.importorskip("torch")
 
 from evaluator.kernelbench_module import load_module
 from evaluator.lint.check import check
-from evaluator.lint.cost import counted
+from evaluator.lint.cost import Cost, counted
 from evaluator.lint.needless import needless
 from evaluator.lint.reference import TorchReference
 from evaluator.lint.report import LintReport, LintRequest
+from evaluator.lint.sizes import reduced
 from evaluator.types import TaskSpec
 
 HEAD = "import torch\nimport torch.nn as nn\n"
@@ -138,3 +139,11 @@ def test_what_has_no_effect_only_because_the_problem_was_reduced_is_none(written
     alone = needless(TorchReference(small), 60)
     assert any(name.startswith("mean") for name in alone.no_effect)
     assert needless(TorchReference(small), 60, TorchReference(whole)).no_effect == ()
+
+
+def test_sizes_that_must_be_equal_are_reduced_together():
+    def cost(sizes):
+        moved = 4 * sizes["batch"] * sizes["n"]
+        return Cost(input_bytes=moved, parameter_bytes=0, output_bytes=0, flops=0) if sizes["batch"] == sizes["n"] else None
+
+    assert reduced({"batch": 4096, "n": 4096, "k": 3}, cost, 1e6, 1e9) == {"batch": 256, "n": 256, "k": 3}
