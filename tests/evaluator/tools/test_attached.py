@@ -85,8 +85,9 @@ def test_a_solution_that_dies_under_the_tool_is_told_with_its_last_words(bench, 
 def test_what_hangs_under_the_tool_is_ended_with_it(request_and_problem):
     request, problem = request_and_problem
     Path(request.solution).write_text("import time\ntime.sleep(600)\n")
-    with Attached([sys.executable, "-c", "import os, sys; os.execvp(sys.argv[1], sys.argv[1:])"], request,
-                  time.monotonic() + 3) as target:
+    with Attached([sys.executable, "-c", "import os, sys; os.execvp(sys.argv[1], sys.argv[1:])"], request, soon()) as target:
+        target.ask("sources")  # it has started, however long that took
+        target._channel.deadline = time.monotonic() + 1
         with pytest.raises(ToolFailed, match="did not finish in time"):
             target.prepare(problem)
         pid = target._peer
