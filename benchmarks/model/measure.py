@@ -25,10 +25,13 @@ import cupy as cp
 import numpy as np
 
 from benchmarks.model.measured import METRICS
+from benchmarks.model.new_table import NEW
 from benchmarks.model.problems import Problem, Variant
 from benchmarks.model.table import VARIANTS, by_problem
 
 FLUSH_BYTES = 128 << 20
+STATIC_LIMIT = 48 << 10
+"""Shared bytes of a block that need no permission."""
 SPIN = r"""
 extern "C" __global__ void spin(long long cycles) { long long t = clock64(); while (clock64() - t < cycles) {} }
 """
@@ -50,6 +53,8 @@ class Bench:
             options = ("--std=c++17", *headers)
             self.modules[variant.family] = cp.RawModule(code=variant.source, options=options)
         function = self.modules[variant.family].get_function(variant.kernel)
+        if variant.dynamic_shared > STATIC_LIMIT:
+            function.max_dynamic_shared_size_bytes = variant.dynamic_shared
         sizes = variant.problem.sizes
         arguments = tuple(arrays[a] if a in arrays else np.int32(sizes[a]) for a in variant.arguments)
         return function, lambda: function(variant.grid, variant.block, arguments, shared_mem=variant.dynamic_shared)
@@ -102,7 +107,7 @@ def measure(bench: Bench, variant: Variant, arrays: dict[str, Any], expected: An
     resident = cp.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(function.kernel.ptr, threads, variant.dynamic_shared)
     p25, p50, p75 = np.percentile(cold, [25, 50, 75])
     row = {"cold_us": round(p50, 3), "cold_iqr_us": round(p75 - p25, 3), "warm_us": round(float(np.median(warm)), 3),
-           "samples": runs, "blocks_per_sm": resident, "registers": function.num_regs}
+           "samples": runs, "blocks_per_sm": resident, "registers": function.num_regs, "error": error}
     print(f"{variant.kernel:24s} cold {p50:10.1f} us  warm {row['warm_us']:10.1f} us  error {error:.1e}"
           + ("  WRONG" if not error < 1e-3 else ""), flush=True)
     return row, expected
@@ -125,17 +130,17 @@ def launch_each(bench: Bench, variants: list[Variant]) -> None:
         cp.get_default_memory_pool().free_all_blocks()
 
 
-def profile(only: str, ncu: str) -> dict[str, dict[str, float]]:
-    """Kernel -> counter -> value, from one run of this module under ncu."""
+def profile(only: str, ncu: str, *options: str, seconds: float = 300) -> list[tuple[str, dict[str, float]]]:
+    """(kernel, counter -> value) of every launch, in the table's order, from one run of this module under ncu."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "raw.csv"
         command = [ncu, "--profile-from-start", "off", "--clock-control", "none", "--csv", "--print-units", "base",
                    "--page", "raw", "--metrics", ",".join(METRICS), "--log-file", str(log),
-                   sys.executable, "-m", "benchmarks.model.measure", "-", "--launch-only", "--only", only]
-        subprocess.run(command, timeout=300, check=False)
+                   sys.executable, "-m", "benchmarks.model.measure", "-", "--launch-only", "--only", only, *options]
+        subprocess.run(command, timeout=seconds, check=False)
         lines = [line for line in log.read_text().splitlines() if line.startswith('"')]
-    return {row["Kernel Name"]: {short: float(row[name].replace(",", "")) for name, short in METRICS.items() if row.get(name)}
-            for row in csv.DictReader(lines) if row["ID"]}
+    return [(row["Kernel Name"], {short: float(row[name].replace(",", "")) for name, short in METRICS.items() if row.get(name)})
+            for row in csv.DictReader(lines) if row["ID"]]
 
 
 def environment() -> dict[str, Any]:
@@ -155,8 +160,9 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--only", default="")
     parser.add_argument("--launch-only", action="store_true", help="launch each kernel once (for ncu)")
+    parser.add_argument("--new", action="store_true", help="the kernels of new_table.py")
     given = parser.parse_args()
-    variants = [v for v in VARIANTS if re.search(given.only, v.kernel)]
+    variants = [v for v in (NEW if given.new else VARIANTS) if re.search(given.only, v.kernel)]
     bench = Bench()
     if given.launch_only:
         launch_each(bench, variants)
@@ -172,7 +178,7 @@ def main() -> None:
     given.out.write_text(json.dumps({"environment": environment(), "kernels": rows}, indent=1))
     ncu = shutil.which("ncu")
     if ncu:
-        for name, counters in profile(given.only, ncu).items():
+        for name, counters in profile(given.only, ncu):
             rows[name]["ncu"] = counters
         given.out.write_text(json.dumps({"environment": environment(), "kernels": rows}, indent=1))
 

@@ -6,10 +6,10 @@ the model's constants; `TEST` families never are.
 
 from __future__ import annotations
 
-from benchmarks.model.problems import Array, Problem, Variant
+from collections.abc import Callable
+from typing import Any
 
-ONE_WAVE = 132 * 8
-"""Blocks of 256 threads that fill an H200 once (132 multiprocessors of 2048 threads)."""
+from benchmarks.model.problems import ONE_WAVE, Array, Problem, Variant
 
 VARIANTS: list[Variant] = []
 
@@ -20,11 +20,17 @@ def _three(extent: int | tuple[int, ...]) -> tuple[int, int, int]:
     return x, y, z
 
 
-def _add(family: str, problem: Problem, arguments: str, *rows: tuple[object, ...]) -> None:
-    """Rows: (kernel, grid, block, note[, dynamic shared bytes])."""
-    for kernel, grid, block, note, *shared in rows:
-        VARIANTS.append(Variant(str(kernel), family, problem, tuple(arguments.split()), _three(grid), _three(block),  # type: ignore[arg-type]
-                                int(shared[0]) if shared else 0, str(note)))  # type: ignore[call-overload]
+def adder(variants: list[Variant]) -> Callable[..., None]:
+    """A function that appends variants; its rows: (kernel, grid, block, note[, dynamic shared bytes])."""
+    def add(family: str, problem: Problem, arguments: str, *rows: tuple[Any, ...]) -> None:
+        for kernel, grid, block, note, *shared in rows:
+            variants.append(Variant(kernel, family, problem, tuple(arguments.split()), _three(grid), _three(block),
+                                    shared[0] if shared else 0, note))
+
+    return add
+
+
+_add = adder(VARIANTS)
 
 
 def _output(*shape: int, dtype: str = "float32") -> Array:
