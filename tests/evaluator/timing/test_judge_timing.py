@@ -140,8 +140,7 @@ def test_a_cheat_that_waits_for_more_calls_than_are_timed_is_found_afterwards(st
     session, precision = made.session(), Precision()
     waits = model("self.calls += 1", "if self.calls < 600:", f"    self.kept = {REAL}", "return self.kept")
     runner = made.ready(session, waits)
-    time = session.alone(runner, precision)
-    assert time.samples < 100  # it was honest for all of them
+    session.alone(runner, precision)  # it is honest for all of them
     with pytest.raises(WrongWhenTimed, match="work that is skipped on repeated calls"):
         session.afterwards(runner, 50.0, precision)
 
