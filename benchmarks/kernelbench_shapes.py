@@ -1,8 +1,8 @@
 """Other shapes of all KernelBench problems: at which sizes beside their own can each be verified?
 
 `python -m benchmarks.kernelbench_shapes DIR` looks at every problem of a checkout in sandboxed processes and writes
-`results/kernelbench_shapes.json` as it goes, so that a second call does what the first left; `render` writes the table of
-docs/kernelbench.md. The record holds ids, names, sizes and shapes; no line of KernelBench is copied.
+`results/kernelbench_shapes.json` as it goes, so that a second call does what the first left or lost; `render` writes the table
+of docs/kernelbench.md. The record holds ids, names, sizes and shapes; no line of KernelBench is copied.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.examples import RESULTS, ROOT
 from benchmarks.kernelbench_lint import VERSION
 from evaluator.pool import judge
-from evaluator.shape_survey import Survey, SurveyRequest, Surveys
+from evaluator.shape_survey import LOST, Survey, SurveyRequest, Surveys
 from evaluator.types import Request
 from kernelskill.facts.device import load_device
 from kernelskill.suites.discover import SuiteTask, find_tasks
@@ -26,7 +26,7 @@ from kernelskill.tasks import load_task
 RECORD = RESULTS / "kernelbench_shapes.json"
 PAGE = ROOT / "docs" / "kernelbench.md"
 BEGIN, END = "<!-- shapes: written by python -m benchmarks.kernelbench_shapes render -->", "<!-- end of shapes -->"
-SECONDS, AT_A_TIME = 120.0, 10
+SECONDS, AT_A_TIME = 400.0, 5
 WANTED = 3
 """Other shapes that a problem should have."""
 
@@ -90,7 +90,8 @@ def main(argv: list[str]) -> int:
         return 2
     problems = json.loads(RECORD.read_text(encoding="utf-8"))["problems"] if RECORD.exists() else {}
     if argv != ["render"]:
-        missing = [task for task in find_tasks(Path(argv[0])) if task.key not in problems]
+        done = {key for key, problem in problems.items() if not problem["fault"].startswith(LOST)}
+        missing = [task for task in find_tasks(Path(argv[0])) if task.key not in done]
         for first in range(0, len(missing), AT_A_TIME):
             for key, survey in look(missing[first : first + AT_A_TIME]):
                 problems[key] = row(survey)

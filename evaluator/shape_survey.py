@@ -20,6 +20,7 @@ from evaluator.trees import Leaf, leaves
 from evaluator.types import Frozen, TaskSpec
 
 Shape = tuple[int, ...]
+LOST = "it died, or was not done within"
 
 
 class SurveyRequest(Frozen):
@@ -96,7 +97,7 @@ def _forked(task: TaskSpec, seconds: float) -> Survey:
     with contextlib.suppress(ProcessLookupError):
         os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    lost = Survey(task=task.name, fault=f"it died, or was not done within {seconds:g} s")
+    lost = Survey(task=task.name, fault=f"{LOST} {seconds:g} s")
     found = Survey.model_validate_json(answer) if answer else lost
     return found.model_copy(update={"seconds": round(time.monotonic() - began, 1)})
 
