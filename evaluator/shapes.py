@@ -58,13 +58,24 @@ def _groups(sizes: Mapping[str, int], batch: str | None) -> list[tuple[str, ...]
 
 
 def _halved(current: Sizes, names: Sequence[str], runs: Runs) -> Sizes:
-    """The named sizes halved as often as the problem still runs."""
-    while current[names[0]] // 2 >= LEAST:
-        tried = {**current, **{name: current[name] // 2 for name in names}}
-        if not runs(tried):
-            break
-        current = tried
-    return current
+    """The named sizes halved as often as the problem still runs: as often as may be at first, then by bisection."""
+    value = current[names[0]]
+    times, refused = 0, 1
+    while value >> refused >= LEAST:
+        refused += 1
+    step = refused - 1
+    while times < step < refused:
+        if runs(_over(current, names, step)):
+            times = step
+        else:
+            refused = step
+        step = (times + refused) // 2
+    return _over(current, names, times)
+
+
+def _over(current: Sizes, names: Sequence[str], times: int) -> Sizes:
+    """The named sizes halved so many times."""
+    return {**current, **{name: current[name] >> times for name in names}}
 
 
 def nonsense(outputs: Any) -> str:

@@ -64,7 +64,7 @@ def test_the_search_shrinks_every_size_as_far_as_the_problem_allows():
     assert found[0] == {"batch": 2, "channels": 24, "longest": 8, "length": 8, "h": 28, "w": 28, "groups": 8}
     assert len(found) == 3 and len({tuple(f.values()) for f in found}) == 3 and all(map(coupled, found))
     assert {f["batch"] for f in found} == {1, 2, 3}
-    assert len(asked) < 60
+    assert len(asked) < 40
 
 
 def test_the_search_finds_nothing_where_the_problem_does_not_run_with_a_small_batch():
