@@ -8,8 +8,8 @@ from typing import Protocol
 from kernelskill.model import MethodApplication, Task
 from kernelskill.writers.request import Request
 
-BEYOND = ("the templates cover element-wise chains, row reductions, transposition and matrix products; other code needs "
-          "another writer: --model NAME for a language model, or --writer handoff")
+BEYOND = ("the templates cover element-wise steps, reductions, scans, norms, losses, pooling, matrix products and "
+          "convolutions; other code needs another writer: --model NAME for a language model, or --writer handoff")
 """What to say, as a hint, of a task or solution that the built-in writer cannot handle."""
 
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from evaluator.kernelbench_module import SMALL
 from kernelskill.errors import WriterError
 from kernelskill.writers import torch_ops
 from kernelskill.writers.program import products, reductions
 from kernelskill.writers.program.sizes import Dim, text_of
-from kernelskill.writers.program.values import Value, combine, moved, plus, reshaped
+from kernelskill.writers.program.values import Value, combine, moved, plus, reshaped, times
 from kernelskill.writers.template import expression as ex
 
 POINTWISE = (
@@ -26,7 +27,7 @@ POINTWISE = (
 def _dims(x: Value, shape: Sequence[Any]) -> list[Dim]:
     """A wanted shape with its -1 found."""
     flat = list(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else list(shape)
-    sizes = x.builder.sizes
+    flat, sizes = [_own(x, d) for d in flat], x.builder.sizes
     if -1 not in flat:
         return [sizes.of(d) for d in flat]
     place = flat.index(-1)
@@ -43,6 +44,18 @@ def _dims(x: Value, shape: Sequence[Any]) -> list[Dim]:
     for d in others:
         rest = rest // d if int(d) != 1 else rest
     return [sizes.of(rest) if k == place else sizes.of(d) for k, d in enumerate(flat)]
+
+
+def _own(x: Value, wanted: int) -> int:
+    """A large literal is one of the value's own sizes, or the product of its last ones, where it equals that."""
+    if isinstance(wanted, Dim) or wanted <= SMALL:
+        return wanted
+    found = next((d for d in x.dims if int(d) == wanted), None)
+    product: int = x.dims[-1]
+    for d in x.dims[-2::-1]:
+        product = d * product
+        found = product if found is None and int(product) == wanted else found
+    return wanted if found is None else found
 
 
 def _view(x: Value, *shape: Any) -> Value:
@@ -131,6 +144,8 @@ def _narrow(x: Value, dim: int, start: int, length: int) -> Value:
 def _split(x: Value, size: Any, dim: int = 0) -> tuple[Value, ...]:
     axis = dim % len(x.dims)
     total = int(x.dims[axis])
+    if not isinstance(size, (tuple, list)) and total % int(size) == 0:
+        size = x.dims[axis] // (total // int(size))  # so many equal parts, whatever the sizes are
     lengths = list(size) if isinstance(size, (tuple, list)) else [size] * (total // int(size)) + [total % int(size)]
     found, start = [], x.builder.sizes.of(0)
     for length in (n for n in lengths if int(n)):
@@ -295,6 +310,41 @@ def _attention(q: Value, k: Value, v: Value, attn_mask: Any = None, dropout_p: f
     return products.matmul(reductions.softmax(scores, -1), v)
 
 
+def _unfold(x: Value, dimension: int, size: int, step: int) -> Value:
+    """Windows along an axis, their elements along a new last one."""
+    axis, sizes = dimension % len(x.dims), x.builder.sizes
+    count = products.windows(x.dims[axis], sizes.of(size), step, 0, 1)
+    dims = [*x.dims[:axis], count, *x.dims[axis + 1 :], sizes.of(size)]
+    return moved(x, dims, lambda c: (*c[:axis], plus(times(c[axis], str(step)), c[-1]), *c[axis + 1 : -1]))
+
+
+def _heads(x: Value, heads: int) -> Value:
+    """[length, batch, heads * depth] as [batch, heads, length, depth]."""
+    length, batch, width = x.dims
+    split = reshaped(x, [length, batch, x.builder.sizes.of(heads), x.builder.sizes.of(width // heads)])
+    return products.permuted(split, (1, 2, 0, 3))
+
+
+def _multi_head_attention(
+    query: Value, key: Value, value: Value, embed_dim: int, heads: int, weight: Value | None, bias: Value | None, bias_k: Any,
+    bias_v: Any, add_zero_attn: bool, dropout_p: float, out_weight: Value, out_bias: Value | None, training: bool = True,
+    key_padding_mask: Any = None, need_weights: bool = True, attn_mask: Any = None, **more: Any,
+) -> tuple[Value, None]:
+    """nn.MultiheadAttention's function, without masks and dropout; the weights that it may return are not known."""
+    masks = (bias_k, bias_v, key_padding_mask, attn_mask)
+    if weight is None or any(m is not None for m in masks) or add_zero_attn or (dropout_p and training) or len(query.dims) != 3:
+        raise WriterError("multi-head attention with masks, dropout, other widths or without a batch is not known")
+    parts = []
+    for k, x in enumerate((query, key, value)):
+        width = x.dims[-1]
+        start = width * k if k else 0
+        shift = None if bias is None else _narrow(bias, 0, start, width)
+        parts.append(_heads(products.linear(x.settled(), _narrow(weight, 0, start, width), shift), heads))
+    mixed = products.permuted(_attention(parts[0], parts[1], parts[2]), (2, 0, 1, 3))
+    joined = reshaped(mixed, [mixed.dims[0], mixed.dims[1], query.dims[-1]])
+    return products.linear(joined, out_weight, out_bias), None
+
+
 def _addmm(bias: Value, a: Value, b: Value) -> Value:
     return combine(a.builder, "add", products.matmul(a, b), bias)
 
@@ -347,7 +397,8 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "cumsum": lambda x, dim, dtype=None: reductions.scanned(x, dim, "sum"),
     "cumprod": lambda x, dim, dtype=None: reductions.scanned(x, dim, "prod"),
     "matmul": products.matmul, "mm": products.matmul, "bmm": products.matmul, "mv": products.matmul, "linear": products.linear,
-    "addmm": _addmm, "scaled_dot_product_attention": _attention,
+    "addmm": _addmm, "unfold": _unfold, "multi_head_attention_forward": _multi_head_attention,
+    "scaled_dot_product_attention": _attention,
     "einsum": lambda equation, *operands: products.einsum(equation, *(
         operands[0] if len(operands) == 1 and isinstance(operands[0], (tuple, list)) else operands)),
     **{f"conv{n}d": products.convolution for n in (1, 2, 3)},

@@ -93,12 +93,12 @@ def per_axis(value: Any, count: int) -> tuple[int, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
 
 
-def windows(extent: Dim, kernel: Dim, step: int, pad: int, hole: int) -> Dim:
-    """How many windows fit along an axis."""
-    value = (int(extent) + 2 * pad - hole * (int(kernel) - 1) - 1) // step + 1
+def windows(extent: Dim, kernel: Dim, step: int, pad: int, hole: int, more: int = 0) -> Dim:
+    """How many windows fit along an axis that is longer by `more`."""
+    value = (int(extent) + 2 * pad + more - hole * (int(kernel) - 1) - 1) // step + 1
     if (step, hole) == (1, 1) and kernel.text.isdigit() and int(kernel) == 2 * pad + 1:
         return extent
-    padded = f"{extent.text} + {2 * pad}" if pad else extent.text
+    padded = f"{extent.text} + {2 * pad + more}" if pad or more else extent.text
     reach = f"{hole} * ({kernel.text} - 1) + 1" if hole > 1 else kernel.text
     text = f"{padded} - {reach if hole == 1 else f'({reach})'}"
     return extent.table.named(f"({text}) // {step} + 1" if step > 1 else f"{text} + 1", value)
@@ -191,20 +191,21 @@ def zeroed(x: Value, coords: tuple[str, ...], guards: list[str], other: float = 
 def pooled(x: Value, how: str, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
            spatial: int = 2) -> Value:
     """The maximum or the mean (padding counts as zeros) over windows of the trailing axes."""
-    if ceil_mode:
-        raise WriterError("pooling with ceil_mode is not known")
+    if ceil_mode and (how != "max" or any(per_axis(padding, spatial))):
+        raise WriterError("pooling with ceil_mode is known for maxima without padding only")
     builder, x = x.builder, x.settled()
     lead, dims = len(x.dims) - spatial, x.dims
     extents = [builder.sizes.of(k) for k in per_axis(kernel, spatial)]
     steps = per_axis(kernel if stride in (None, [], ()) else stride, spatial)
     pads, holes = per_axis(padding, spatial), per_axis(dilation, spatial)
-    out = [windows(dims[lead + k], extents[k], steps[k], pads[k], holes[k]) for k in range(spatial)]
+    last = [step - 1 if ceil_mode else 0 for step in steps]  # a last window may lie partly outside
+    out = [windows(dims[lead + k], extents[k], steps[k], pads[k], holes[k], last[k]) for k in range(spatial)]
     axes, coords = loops([*dims[:lead], *out], "i")
     inner, deep = loops(extents, "r")
     at, guards = [], []
     for k, (c, r) in enumerate(zip(coords[lead:], deep, strict=True)):
         at.append(plus(plus(times(c, str(steps[k])), times(r, str(holes[k]))), str(-pads[k]) if pads[k] else ""))
-        if pads[k]:
+        if pads[k] or last[k]:
             guards.append(f"{at[-1]} >= 0 and {at[-1]} < {text_of(dims[lead + k])}")
     body = zeroed(x, (*coords[:lead], *at), guards, float("-inf") if how == "max" else 0.0)
     number = builder.position(" * ".join(["1.0", *(text_of(w) for w in extents)]))

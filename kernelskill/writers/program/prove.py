@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from evaluator.kernelbench_module import load_module
-from kernelskill.errors import WriterError
+from kernelskill.errors import Location, WriterError
 from kernelskill.model import Task
 from kernelskill.writers.base import BEYOND
 from kernelskill.writers.program import evaluate
@@ -54,7 +54,12 @@ def _prove_at(task: Task, program: Program, model: Any, inputs: list[Any], befor
     if sum(evaluate.work(stage, found) for stage in program.stages if stage.kind != "library") > MOST_WORK:
         return False
     where = f"Model of {task.name} at sizes {sizes}"
-    compare(evaluate.run(program, arrays, found, model), expected, where, task)
+    try:
+        got = evaluate.run(program, arrays, found, model)
+    except (IndexError, ValueError) as error:
+        raise WriterError(f"what was recognised does not fit {where}: {error}", location=Location(task.spec.path),
+                          hint=BEYOND) from error
+    compare(got, expected, where, task)
     for stage in program.stages:
         if stage.given:
             array = program.array(stage.result)

@@ -7,9 +7,11 @@ shapes and plain Python run as they are. Runs the task's own code: only in the c
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -23,8 +25,8 @@ from kernelskill.writers.program.losses import LOSSES
 from kernelskill.writers.program.normalising import Statistics, batch_norm, instance_norm
 from kernelskill.writers.program.operators import OPERATORS
 from kernelskill.writers.program.reductions import group_norm
-from kernelskill.writers.program.sizes import text_of
-from kernelskill.writers.program.values import Builder, Value, given
+from kernelskill.writers.program.sizes import Dim, text_of
+from kernelskill.writers.program.values import Builder, Value, combine, given
 from kernelskill.writers.template.host import safe_name
 
 DTYPES = {torch.float32: "float", torch.bool: "bool", torch.int64: "long long"}
@@ -152,6 +154,13 @@ class Tracer:
             self.arguments.append(Array(name, "scalar"))
             return Traced(given(self.builder, self.arguments[-1], ()), self)
         raise WriterError(f"the argument '{name}' is a {type(value).__name__}; the templates take tensors and floats")
+
+    def root(self, value: Any) -> Any:
+        """math.sqrt, of a size too: what is computed from a size must not become a number."""
+        if not isinstance(value, Dim):
+            return float(value) ** 0.5
+        size = Value(self.builder, (), lambda coords: self.builder.position(f"1.0 * {text_of(value)}"), computed=True)
+        return Traced(combine(self.builder, "sqrt", size), self)
 
     def knows(self, name: str) -> bool:
         """Whether there is a step of that name."""
@@ -315,7 +324,7 @@ def traced_program(model: Any, inputs: list[Any], path: Path, allowed: tuple[str
     try:
         names = list(inspect.signature(model.forward).parameters)
         arguments = [tracer.argument(name, value) for name, value in zip(names, inputs, strict=False)]
-        with torch.no_grad(), Following(tracer):
+        with torch.no_grad(), Following(tracer), patch.object(math, "sqrt", tracer.root):
             output = model(*arguments)
         return tracer.program(output)
     except WriterError as error:
