@@ -23,6 +23,8 @@ SECONDS = 40
 """Limit of one probe, compilation included: the largest takes 10 s on a loaded machine."""
 BUDGET_SECONDS = 85
 """No probe starts after this."""
+ROW = '{"probe"'
+"""How a row begins: a kernel's printf may stand before and after it."""
 
 
 def main(argv: list[str]) -> int:
@@ -59,11 +61,9 @@ def _row(probe: Probe, sim: bool, began: float) -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.h200", "probes", "--one", probe.name, *(["--sim"] if sim else [])]
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=min(SECONDS, left + 5), check=False)
-        row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1]) if done.stdout.strip() else {}
     except subprocess.TimeoutExpired:
         return {"probe": probe.name, "error": f"no answer within {SECONDS} s", "outputs": {}}
-    except json.JSONDecodeError:
-        row = {}
+    row: dict[str, Any] = next((json.loads(line) for line in done.stdout.splitlines() if line.startswith(ROW)), {})
     row = row or {"probe": probe.name, "error": f"exit code {done.returncode}: {done.stderr.strip()[-400:]}", "outputs": {}}
     print(f"{'failed' if row['error'] else 'ok':<8}{probe.name:<36}{row['error'][:200]}", flush=True)
     return row

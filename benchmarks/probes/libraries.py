@@ -256,3 +256,37 @@ def standard_library(rng: RNG) -> Case:
         z = (a[::2] + 1j * a[1::2]) * (2 + 1j)
         return {"out": np.stack([z.real + 1 + np.signbit(a[::2]), z.imag], 1).ravel().astype("f4")}
     return Case({"a": a, "out": np.zeros(256, "f4")}, expected)
+
+
+@GROUP.probe("""(const int* a, int* out) {
+  auto c = cg::this_cluster(); __shared__ int s[32]; __shared__ int sum;
+    int t = threadIdx.x, b = blockIdx.y * gridDim.x + blockIdx.x;
+  s[t] = a[32 * b + t]; if (t == 0) sum = 0;
+  c.sync();
+  int* far = c.map_shared_rank(s, c.block_rank() ^ 3); out[32 * b + t] = far[t]; atomicAdd(c.map_shared_rank(&sum, 0), s[t]);
+  c.sync();
+  if (t == 0) out[128 + b] = c.block_rank() == 0 ? sum : -1;
+    if (t == 1) out[132 + b] = c.block_index().y * 10 + c.block_index().x;
+}""", attributes="__cluster_dims__(2, 2, 1)", grid=(2, 2), block=(32,))
+def cluster_groups(rng: RNG) -> Case:
+    """cg::this_cluster: map_shared_rank (generic), atomics in another block's shared memory, two-dimensional clusters."""
+    a = rng.integers(-99, 99, 128, dtype="i4")
+    return Case({"a": a, "out": np.zeros(136, "i4")}, lambda: {
+        "out": np.concatenate([a.reshape(4, 32)[::-1].ravel(), [a.sum(), -1, -1, -1], [0, 1, 10, 11]]).astype("i4")})
+
+
+@GROUP.probe("""(const int* a, int* t, int* out) {
+  int n = gridDim.x * blockDim.x, i = blockIdx.x * blockDim.x + threadIdx.x;
+  for (int k = 0; k < 3; k++) { t[i] = (k ? out[i] : a[i]) + 1; cooperative_groups::this_grid().sync();
+    out[i] = t[n - 1 - i] * 2; cooperative_groups::this_grid().sync(); }
+}""", grid=(6,), block=(64,), cooperative=True)
+def grid_barrier(rng: RNG) -> Case:
+    """cg::this_grid().sync() in a cooperative launch."""
+    a = rng.integers(-99, 99, 384, dtype="i4")
+    def expected() -> dict[str, np.ndarray]:
+        v = a
+        for _ in range(3):
+            t = v + 1
+            v = t[::-1] * 2
+        return {"t": t, "out": v.astype("i4")}
+    return Case({"a": a, "t": np.zeros(384, "i4"), "out": np.zeros(384, "i4")}, expected)

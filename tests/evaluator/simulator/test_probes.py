@@ -24,7 +24,7 @@ def shared_module(prelude: str, options: tuple[str, ...], arch: str) -> Module:
     """All probes that can be compiled together, in one module: headers are compiled once."""
     together = [p for p in PROBES if (p.prelude, p.options, p.arch) == (prelude, options, arch)]
     source = "\n".join([prelude, *(p.code for p in together)])
-    return Module(compile_cuda(source, arch=arch, options=options).ptx)
+    return Module(compile_cuda(source, arch=arch, options=(*options, "--ptxas-options=-O0")).ptx)  # only the PTX is run
 
 
 def outputs_of(probe: Probe, case: Case) -> dict[str, np.ndarray]:

@@ -43,6 +43,33 @@ def test_refused(session, cupy, module, kernel, grid, block, shared, words):
     assert words in caught.value.finding.message
 
 
+GRID_WIDE = r"""
+#include <cooperative_groups.h>
+extern "C" __global__ void grid_wide(float* x) {
+  x[threadIdx.x] = 1; cooperative_groups::this_grid().sync(); x[threadIdx.x] += 1; }
+extern "C" __global__ void __cluster_dims__(2, 1, 1) pairs(float* x) { x[threadIdx.x] = 1; }
+"""
+
+
+def test_a_grid_that_synchronises_needs_a_cooperative_launch_that_fits(session, cupy):
+    x = cupy.zeros(32, cupy.float32)
+    with pytest.raises(SimulatedError, match="enable_cooperative_groups=True"):
+        cupy.RawModule(code=GRID_WIDE).get_function("grid_wide")((4,), (32,), (x,))
+    kernel = cupy.RawModule(code=GRID_WIDE, enable_cooperative_groups=True).get_function("grid_wide")
+    with pytest.raises(SimulatedError, match=r"a cooperative launch of 100000 blocks: NVIDIA H200 holds 4224"):
+        kernel((100_000,), (32,), (x,))
+    kernel((1,), (32,), (x,))
+    assert x.get().sum() == 64
+    session.mode = "profile"
+    kernel((4,), (32,), (x,))
+    assert session.launches[-1].time_us is None  # no time is modelled for it
+
+
+def test_a_grid_must_be_whole_clusters(session, cupy):
+    with pytest.raises(SimulatedError, match=r"grid \(3, 1, 1\) is not a multiple of the cluster \(2, 1, 1\)"):
+        cupy.RawModule(code=GRID_WIDE).get_function("pairs")((3,), (32,), (cupy.zeros(32, cupy.float32),))
+
+
 def test_empty_grid_runs_one_block_as_in_cupy(cupy, module):
     x = cupy.zeros(64, cupy.float32)
     module.get_function("plain")((0,), (32,), (x,))
