@@ -49,14 +49,15 @@ class KernelBenchOracle(Oracle):
         self._doubles = True
         self.device = "cpu"
         """Where the reference runs; full-size problems take a GPU."""
-        exact = spec.shapes == "exact" and spec.check_sizes
-        self.spec = spec.model_copy(update={"check_sizes": self._own_alone() if exact else self._accepted(spec.check_sizes)})
+        if spec.check_sizes:  # without any, nobody wants to verify: a reference at the full sizes
+            checks = self._own_alone() if spec.shapes == "exact" else self._accepted(spec.check_sizes)
+            self.spec = spec.model_copy(update={"check_sizes": checks})
 
     def _accepted(self, candidates: tuple[dict[str, int], ...]) -> tuple[dict[str, int], ...]:
         """The check sizes that the problem's own code runs with: a file does not say which values its sizes may take.
 
         Of proposals the small ones; where they are few, what a search finds, and then larger ones, of which one may take long.
-        Raises TaskFault where there are candidates and none is accepted.
+        Raises TaskFault where none is accepted.
         """
         proposed = bool(self.spec.last_sizes)
         small = [sizes for sizes in candidates if not proposed or self._within(SMALL_PROBLEM, sizes) is not False]
@@ -71,11 +72,10 @@ class KernelBenchOracle(Oracle):
             if not accepted:
                 accepted, more_refusals = self._tried(larger, 1)
                 refusals += more_refusals
-        if candidates and not accepted:
+        if not accepted:
             raise TaskFault(f"{refusals[0]}; no proposed size runs: state CHECK_SIZES = [{{constant: value}}, ...] in the file")
         self.notes.update(refusals)
-        if accepted:
-            self._refuse_random(self._own_problem(min(accepted, key=lambda s: math.prod(s.values())), self.spec.seed))
+        self._refuse_random(self._own_problem(min(accepted, key=lambda s: math.prod(s.values())), self.spec.seed))
         return tuple(accepted)
 
     def _tried(self, candidates: Sequence[Sizes], wanted: int = 1 << 30) -> tuple[list[Sizes], list[str]]:
@@ -117,6 +117,8 @@ class KernelBenchOracle(Oracle):
 
     def arithmetic(self) -> tuple[int, str]:
         """Of matrix products and convolutions, as torch counts them without data."""
+        if self.spec.arithmetic is not None:
+            return self.spec.arithmetic
         cost = self._cost(self.spec.sizes)
         return (0, "") if cost is None else (cost.flops, cost.operator)
 

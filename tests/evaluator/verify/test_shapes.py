@@ -130,3 +130,12 @@ def test_the_own_sizes_alone_of_a_kernelbench_task(tmp_path):
     with pytest.raises(TaskFault, match="its own sizes alone count, and a call at batch=64000"):
         large.refuse_without_sizes()
     oracle.refuse_without_sizes()
+
+
+def test_a_reference_at_the_full_sizes_calls_nothing_when_it_is_loaded(tmp_path):
+    pytest.importorskip("torch")
+    failing = spec(tmp_path, FLATTENED.replace("return self.linear", "raise ValueError('called') or self.linear"))
+    assert failing.last_sizes
+    assert load_oracle(failing.model_copy(update={"check_sizes": ()})).spec.check_sizes == ()
+    with pytest.raises(TaskFault, match="called"):
+        load_oracle(failing)
