@@ -50,7 +50,7 @@ def _own(x: Value, wanted: int) -> int:
     """A large literal is one of the value's own sizes, or the product of its last ones, where it equals that."""
     if isinstance(wanted, Dim) or wanted <= SMALL:
         return wanted
-    found = next((d for d in x.dims if int(d) == wanted), None)
+    found: int | None = next((d for d in x.dims if int(d) == wanted), None)
     product: int = x.dims[-1]
     for d in x.dims[-2::-1]:
         product = d * product
