@@ -18,8 +18,8 @@ from pathlib import Path
 
 from benchmarks.h200.provenance import RESULTS, ROOT
 
-SHARES = {"examples": 480, "throughput": 150, "model": 120, "bench": 150, "sanitizer": 75, "guards": 110, "timing": 270,
-          "isolation": 120, "counters": 50, "check_quality": 100}
+SHARES = {"examples": 480, "throughput": 150, "model": 120, "bench": 150, "sanitizer": 75, "probes": 60, "guards": 110,
+          "timing": 270, "isolation": 120, "counters": 50, "check_quality": 100}
 """Seconds that each part is planned to take; the order in which they run."""
 FOR_KERNELBENCH = frozenset({"bench", "guards", "timing"})
 """Parts that take a checkout of KernelBench; the bench is nothing without one."""
