@@ -95,13 +95,14 @@ def profile(
 
 
 def _refuse_library_calls(calls: Sequence[Sequence[Any]], task: TaskSpec, solution: str) -> None:
-    """Raises NoTime where the full-size call computes with operators: their kernels are the library's, not modelled.
+    """Raises Ended where the full-size call computes with operators that the task does not let stay; NoTime for CuPy's.
 
-    Raises Ended where the task does not let them stay.
+    Torch's are launches of their own, with a modelled time.
     """
     refused = [finding for finding in library_findings(calls, task, solution) if finding.severity == "error"]
     if refused:
         raise Ended(rejection(refused))
+    calls = [call for call in calls if not str(call[0]).startswith("torch.")]
     if calls:
         named = ", ".join(f"{name} ({Path(solution).name}:{line}, {count} calls)" for name, line, count in calls[:4])
         more = f" and {len(calls) - 4} more" if len(calls) > 4 else ""

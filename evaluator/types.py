@@ -75,6 +75,8 @@ class TaskSpec(Frozen):
     tolerance: Tolerance = Tolerance()
     allow_library: tuple[str, ...] = ()
     """Operators of torch and CuPy that a solution may keep: names (`conv2d`), categories (`conv`), `all` (see library.py)."""
+    arithmetic: tuple[int, str] | None = None
+    """kernelbench: FLOPs of a call at the full sizes and the operator that has most of them, where they were counted before."""
     allow_tf32: bool = False
     """kernelbench, on a GPU: torch's matrix products and convolutions round their inputs to TF32 in the solution's process."""
     seed: int = 2026

@@ -71,8 +71,8 @@ kernel_launches | number | launches | simulated cuda_event cupti launched | solu
 launch_overhead_pct | number | % | modelled cuda_event cupti | solution: share of time spent in launch overhead (cupti: time_us in which nothing runs on the GPU)
 device_busy_pct | number | % | cupti | solution: share of the span from its first to its last kernel, copy or fill in which one runs
 longest_gap_us | number | us | cupti | solution: longest stretch of that span in which nothing runs
-library_launches | number | launches | cupti | solution: launches of kernels that are not its own (torch, cuBLAS, cuDNN, CuPy)
-library_time_share_pct | number | % | cupti | solution: their share of the kernel time
+library_launches | number | launches | simulated cupti | solution: launches of kernels that are not its own (torch, cuBLAS, cuDNN, CuPy)
+library_time_share_pct | number | % | modelled cupti | solution: their share of the kernel time
 time_limiter | text:sm,issue,fma,alu,xu,tensor,l1,shared,l2,dram,atomics,latency,tail,launch | | modelled ncu | the term that dominates the target kernel's time
 sm_throughput_pct | number | % | modelled ncu | busiest SM pipe's share of its peak | sm__throughput.avg.pct_of_peak_sustained_elapsed
 dram_throughput_pct | number | % | modelled ncu | DRAM bandwidth used, of peak | gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from evaluator.trees import leaves
@@ -48,7 +48,7 @@ def count_flops(call: Callable[[], Any]) -> tuple[Any, dict[str, int]]:
     def convolution(x: Any, w: Any, _bias: Any, _stride: Any, _padding: Any, _dilation: Any, transposed: bool, _extra: Any,
                     groups: int, *, out_shape: Any, **_: Any) -> int:
         flops = int(conv_flop_count(x, w, out_shape, transposed=transposed))
-        counts[_convolution_name(x, len(w) - 2, transposed, groups)] += flops
+        counts[convolution_name(x, len(w) - 2, transposed, groups)] += flops
         return flops
 
     with FlopCounterMode(display=False, custom_mapping={torch.ops.aten.convolution: convolution}) as counter:
@@ -59,7 +59,8 @@ def count_flops(call: Callable[[], Any]) -> tuple[Any, dict[str, int]]:
     return result, dict(counts)
 
 
-def _convolution_name(x: Any, rank: int, transposed: bool, groups: int) -> str:
+def convolution_name(x: Sequence[int], rank: int, transposed: bool, groups: int) -> str:
+    """`conv2d`, `depthwise_conv_transpose3d`, `grouped_conv1d`, ... of an input of this shape."""
     channels = x[-rank - 1]
     kind = "" if groups == 1 else "depthwise_" if groups == channels else "grouped_"
     return f"{kind}conv{'_transpose' if transposed else ''}{rank}d"

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from evaluator.simulator.time_model import Sample
 
 
-WHOLE_DEVICE = ("sm", "l2", "dram", "atomics", "launch")
-"""Terms that bound a launch side by side; all others are parts of `sm`."""
+WHOLE_DEVICE = ("sm", "l2", "dram", "atomics", "launch", "library")
+"""Terms that bound a launch side by side; all others are parts of `sm`. `library`: all of a library operator's kernel."""
 
 
 def limiter(terms: Mapping[str, float]) -> str | None:

@@ -29,6 +29,8 @@ class Reviewer:
     _closed: dict[Tool, str] = field(default_factory=dict)
     _accepted: list[tuple[dict[str, int], ...]] = field(default_factory=list)
     """The proposed sizes that the task's reference was seen to accept."""
+    _counted: list[tuple[int, str]] = field(default_factory=list)
+    """The reference's FLOPs and the operator that has most of them."""
 
     def review(
         self, solution: Path, seed: int | None = None, rival: TimeEstimate | None = None,
@@ -53,23 +55,25 @@ class Reviewer:
             counters=self._counters(), baselines=baselines, start=str(start))))
 
     def _spec(self) -> TaskSpec:
-        """The task; sizes that are mere proposals are looked for once."""
-        spec = self.task.spec
-        if not self._accepted:
-            return spec
-        return spec.model_copy(update={"check_sizes": self._accepted[0], "last_sizes": ()})
+        """The task; sizes that are mere proposals are looked for once, and operations are counted once."""
+        known: dict[str, object] = {"arithmetic": self._counted[0]} if self._counted else {}
+        if self._accepted:
+            known |= {"check_sizes": self._accepted[0], "last_sizes": ()}
+        return self.task.spec.model_copy(update=known)
 
     def _counters(self) -> tuple[str, ...]:
         """The metrics to ask for; none where this machine refuses them."""
         return () if self._closed else COUNTERS
 
     def _remembered(self, evaluation: Evaluation) -> Evaluation:
-        """What later evaluations need not find out again: the sizes that the task accepts, and tools that cannot be used here.
+        """What later evaluations need not find out again: accepted sizes, the task's operations, tools that cannot be used.
 
         Every evaluation carries the reason why a tool is not used.
         """
         if self.task.spec.last_sizes and evaluation.verified_sizes and not self._accepted:
             self._accepted.append(evaluation.verified_sizes)
+        if "task_bytes" in evaluation.task_facts and not self._counted:
+            self._counted.append((int(evaluation.task_facts.get("task_flops", 0)), evaluation.task_operator))
         reason = evaluation.unavailable.get("ncu", "")
         if CLOSED.search(reason):
             self._closed["ncu"] = reason

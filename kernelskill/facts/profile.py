@@ -56,6 +56,7 @@ def _add_simulated(table: FactTable, evaluation: Evaluation, target: LaunchRecor
     for name, word in target.text.items():
         table.add(name, word, count_provenance(name))
     table.add("kernel_launches", len(evaluation.launches), "simulated")
+    table.add("library_launches", sum(launch.library for launch in evaluation.launches), "simulated")
     _add_times(table, evaluation, target)
     _add_traffic(table, evaluation.launches)
 
@@ -149,6 +150,7 @@ def _add_times(table: FactTable, evaluation: Evaluation, target: LaunchRecord) -
     own = sum(launch.time_us or 0.0 for launch in launches if launch.kernel == target.kernel)
     if total > 0:
         table.add("kernel_time_share_pct", 100.0 * own / total, "modelled")
+        table.add("library_time_share_pct", 100.0 * sum(la.time_us or 0.0 for la in launches if la.library) / total, "modelled")
     overheads = [launch.terms_us["launch"] for launch in launches if "launch" in launch.terms_us]
     if evaluation.time is not None and evaluation.time.time_us > 0 and len(overheads) == len(launches):
         table.add("launch_overhead_pct", min(100.0, 100.0 * sum(overheads) / evaluation.time.time_us), "modelled")

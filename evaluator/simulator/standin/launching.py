@@ -100,10 +100,8 @@ def _block_order(blocks: int) -> list[int] | None:
 def _profile(request: Launch, place: Place | None) -> None:
     shape = request.shape
     if request.module.code(request.symbol).grid_wide:  # the model runs blocks one after another
-        session().launches.append(LaunchRecord(kernel=request.name, grid=shape.grid, block=shape.block, counts={},
-                                               dynamic_shared_bytes=shape.dynamic_shared, text={}))
-        session().text_facts.append({})
-        session().stored_bytes.append(math.inf)
+        session().add_launch(LaunchRecord(kernel=request.name, grid=shape.grid, block=shape.block,
+                                          dynamic_shared_bytes=shape.dynamic_shared), math.inf)
         return
     try:
         estimate = time_model.estimate(
@@ -113,12 +111,10 @@ def _profile(request: Launch, place: Place | None) -> None:
         finding = _finding(failed.finding, request, place)
         session().report(finding)
         raise SimulatedError(finding) from None
-    session().launches.append(LaunchRecord(
+    session().add_launch(LaunchRecord(
         kernel=request.name, grid=shape.grid, block=shape.block, dynamic_shared_bytes=shape.dynamic_shared,
         counts=dict(estimate.counts), text=dict(estimate.text_facts), time_us=estimate.time_us,
-        terms_us=dict(estimate.terms_us), sampled_blocks=estimate.sampled_blocks))
-    session().text_facts.append(dict(estimate.text_facts))
-    session().stored_bytes.append(_stored_bytes(request, estimate))
+        terms_us=dict(estimate.terms_us), sampled_blocks=estimate.sampled_blocks), _stored_bytes(request, estimate))
 
 
 def _stored_bytes(request: Launch, estimate: time_model.Estimate) -> float:

@@ -21,6 +21,7 @@ from evaluator.simulator.standin.cuda import NO_TIMING
 from evaluator.simulator.standin.memory import INTEGER_POISON, NAN_POISON
 from evaluator.simulator.standin.session import is_library
 from evaluator.simulator.standin.state import registry, session
+from evaluator.simulator.standin.torch_library import modelled
 from evaluator.simulator.standin.torch_memory import lend_storage, note_written
 from evaluator.simulator.standin.torch_operators import computes
 
@@ -121,12 +122,16 @@ def _call(torch: Any, func: Callable[..., Any], args: tuple[Any, ...], kwargs: d
         lend_storage(args[0])
     elif name == "to" and "cpu" in map(str, (*args[1:], *kwargs.values())):
         session().record_library_call("torch.cpu")
-    elif computes(name):
+    library = computes(name)
+    if library:
         session().record_library_call(f"torch.{name}")
     if name == "to":
         args = tuple("cpu" if isinstance(arg, int) and not isinstance(arg, bool) else arg for arg in args)
     note_written(args[:1] if WRITES.fullmatch(name) else (), kwargs.get("out"))
-    result = func(*(_cpu_name(torch, arg) for arg in args), **_on_cpu(torch, kwargs))
+    args, kwargs = tuple(_cpu_name(torch, arg) for arg in args), _on_cpu(torch, kwargs)
+    if library and session().mode == "profile" and session().caller() is not None:
+        return modelled(torch, name, func, args, kwargs)
+    result = func(*args, **kwargs)
     if name in UNINITIALISED and session().caller() is not None:
         _uninitialised(result)
     return result
