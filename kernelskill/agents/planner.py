@@ -69,9 +69,9 @@ class Planner:
         reference = Path(spec.path).read_text(encoding="utf-8")
         return TaskBrief(
             name=spec.name, kind=spec.kind, entry=entry_of(self.task, reference), reference=reference, sizes=spec.sizes,
-            check_sizes=spec.check_sizes if spec.shapes == "general" else (), tolerance=spec.tolerance, imports=IMPORTS[spec.kind],
-            library_calls=tuple(map(in_full, spec.allow_library)), precision=tuple(sorted(self.task.allow)),
-            device=f"{self.device.name} ({self.device.arch})", simulated=self.mode == "sim")
+            check_sizes=spec.check_sizes if spec.shapes == "general" else (), tolerance=spec.tolerance,
+            imports=IMPORTS[spec.kind], library_calls=tuple(map(in_full, spec.allow_library)),
+            precision=tuple(sorted(self.task.allow)), device=f"{self.device.name} ({self.device.arch})", simulated=self.mode == "sim")
 
 
 def entry_of(task: Task, reference: str) -> str:
