@@ -71,7 +71,8 @@ class Planner:
             name=spec.name, kind=spec.kind, entry=entry_of(self.task, reference), reference=reference, sizes=spec.sizes,
             check_sizes=spec.check_sizes if spec.shapes == "general" else (), tolerance=spec.tolerance,
             imports=IMPORTS[spec.kind], library_calls=tuple(map(in_full, spec.allow_library)),
-            precision=tuple(sorted(self.task.allow)), device=f"{self.device.name} ({self.device.arch})", simulated=self.mode == "sim")
+            precision=tuple(sorted(self.task.allow)),
+            device=f"{self.device.name} ({self.device.arch})", simulated=self.mode == "sim")
 
 
 def entry_of(task: Task, reference: str) -> str:

@@ -100,7 +100,7 @@ def known_method(method: str) -> None:
 
 
 def rules_of(run: Run, more: Sequence[Path] = (), builtin: Path | None = None) -> RuleBook:
-    """The rules a run was made with, as they are now, with more folders after them; `builtin`: in place of the built-in ones."""
+    """The rules a run was made with, as they are now, with more folders after them; `builtin`: instead of the built-in ones."""
     return rule_book([*map(Path, run.config.rules), *more], builtin)
 
 

@@ -13,7 +13,8 @@ from tests.evaluator.standin.conftest import H200
 MEASURED = json.loads((Path(__file__).parents[3] / "benchmarks/results/h200/kernelbench.json").read_text())["problems"]
 OPERATORS = {
     "1/1": "mm", "1/3": "bmm", "1/50": "conv2d", "1/56": "conv2d", "1/62": "conv2d", "1/54": "conv3d", "1/60": "conv3d",
-    "1/57": "conv_transpose2d", "1/58": "conv_transpose3d", "1/67": "conv1d", "1/74": "conv_transpose1d", "1/82": "depthwise_conv2d",
+    "1/57": "conv_transpose2d", "1/58": "conv_transpose3d", "1/67": "conv1d", "1/74": "conv_transpose1d",
+    "1/82": "depthwise_conv2d",
 }
 
 
