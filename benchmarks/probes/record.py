@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.probes.probe import Array, Probe, bits, disagreement
 
 RECORD = Path(__file__).resolve().parents[1] / "results" / "h200" / "probes.json"
-MOST_BYTES = 16384
+MOST_BYTES = 1 << 16
 """Larger outputs are kept as a digest alone."""
 
 
