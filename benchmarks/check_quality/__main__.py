@@ -68,8 +68,7 @@ def main() -> int:
             if log:
                 with log.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(rows[-1]) + "\n")
-    arguments = " ".join(argument for argument in sys.argv[1:] if argument)
-    result = record(rows, f"python -m benchmarks.check_quality {arguments}".strip(), mode)
+    result = record(rows, _command(given), mode)
     print("\n".join(table(result)))
     if given.out:
         given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
@@ -88,6 +87,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=float, default=math.inf, help="begin no check after that")
     parser.add_argument("--out", type=Path, default=None, help=f"e.g. {RESULT}")
     return parser
+
+
+def _command(given: argparse.Namespace) -> str:
+    """The line that makes the whole record."""
+    wanted = {"--seeds": given.seeds, "--examples": given.examples, "--fewer": given.fewer, "--only": given.only or None,
+              "--device": None if given.device == "sim" else given.device}
+    return " ".join(["python -m benchmarks.check_quality", *(f"{k} {v}" for k, v in wanted.items() if v is not None)])
 
 
 def _examples(given: argparse.Namespace, seed: int) -> int:

@@ -11,7 +11,6 @@ from benchmarks.check_quality.sources import (
     PRODUCERS,
     SPLIT_K,
     STENCIL,
-    TENSOR_GEMM,
     TORCH_LINEAR,
     TWO_STAGES,
 )
@@ -333,7 +332,6 @@ MORE_HONEST = (
     Kernel("transpose by 32 x 8", "transpose", TRANSPOSE_32),
     Kernel("matrix product, asynchronous copies", "matmul", ASYNC_GEMM),
     Kernel("matrix product, inner dimension split", "matmul", SPLIT_K),
-    Kernel("matrix product on tensor cores", "matmul_tf32", TENSOR_GEMM),
     Kernel("matrix product, tiles of eight", "matmul", GEMM.replace("#define T 16", "#define T 8").replace(
         "(n + 15) // 16, (m + 15) // 16), (16, 16)", "(n + 7) // 8, (m + 7) // 8), (8, 8)")),
     Kernel("producer and consumer warps", "row_sum", PRODUCERS),

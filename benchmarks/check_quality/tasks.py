@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evaluator.types import TaskSpec, Tolerance
+from evaluator.types import TaskSpec
 
 HEAD = "import numpy as np\n\n\n"
 FORM = '''def make_inputs(rng, {sizes}):
@@ -106,7 +106,7 @@ TEXTS = {
     "transpose": _rows("np.ascontiguousarray(x.T)"), "lower": _rows("np.tril(x)"), "pairs": PAIRED,
     "gather": _rows("x[index]", index="rng.integers(0, rows, rows, dtype=np.int32)"),
     "matvec": _rows("x @ v", v="cols"),
-    **dict.fromkeys(("matmul", "matmul_tf32"), _text("m, n, k", "a @ b", a="(m, k)", b="(k, n)")),
+    "matmul": _text("m, n, k", "a @ b", a="(m, k)", b="(k, n)"),
     "linear": LINEAR,
 }
 SIZES: dict[str, tuple[dict[str, int], tuple[dict[str, int], ...]]] = {
@@ -115,8 +115,6 @@ SIZES: dict[str, tuple[dict[str, int], tuple[dict[str, int], ...]]] = {
     "m": ({"m": 512, "n": 512, "k": 512}, ({"m": 32, "n": 32, "k": 32},)),
 }
 """Check sizes that a hurried author would give: round numbers."""
-LOOSE = {"matmul_tf32": Tolerance(atol=1e-2, rtol=1e-2)}
-"""Tasks that permit a lower precision than their dtype's."""
 TORCH: dict[str, tuple[dict[str, int], tuple[dict[str, int], ...]]] = {
     "linear": ({"batch": 48, "features": 72}, ({"batch": 16, "features": 16}, {"batch": 32, "features": 48})),
 }
@@ -132,5 +130,4 @@ def task(name: str, folder: Path) -> TaskSpec:
     path.write_text(HEAD + TEXTS[name], encoding="utf-8")
     first = next(key for key in SIZES if f"rng, {key}" in TEXTS[name])
     sizes, checks = SIZES[first]
-    more = {"tolerance": LOOSE[name]} if name in LOOSE else {}
-    return TaskSpec(name=name, kind="native", path=str(path), sizes=sizes, check_sizes=checks, **more)
+    return TaskSpec(name=name, kind="native", path=str(path), sizes=sizes, check_sizes=checks)

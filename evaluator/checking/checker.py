@@ -166,7 +166,7 @@ class _Check:
         anchors = self._first_call(lab)
         self.anchors = [Example(sizes=sizes, seed=self.seed) for sizes in anchors[:2]]
         experiments = list(self._experiments(lab, anchors))
-        most, shown = LEAST_COST + self.request.examples * COST_OF_EXAMPLE, False
+        most, shown = self.request.cost or LEAST_COST + self.request.examples * COST_OF_EXAMPLE, False
         for position, experiment in enumerate(experiments):
             if self.after_calls or ("relation" in experiment.properties and self._violated()):
                 continue

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from evaluator.checking.special import special_expected
 from evaluator.checking.types import CheckRequest, Example
@@ -16,6 +18,7 @@ from evaluator.inputs import Case
 from evaluator.oracle import Oracle, Problem, TaskFault, Unjudgeable, load_oracle
 from evaluator.runner import Ended, Runner
 from evaluator.solutions import How
+from evaluator.trees import leaves, map_leaves
 from evaluator.types import Finding, Status
 from evaluator.verify import has_buffers, with_buffers
 
@@ -24,6 +27,8 @@ SPARE_PROCESSES = {"sim": 12, "cuda": 24}
 CALL_SECONDS = 20.0
 """One call may take this long."""
 KEPT_EXPECTATIONS = 64
+LOOKS = 8
+"""Further estimates of the conditioning before an error near the allowed one is held against a solution."""
 COST_OF_CALL, COST_OF_PROCESS, INSTRUCTIONS_PER_SECOND = 0.006, 0.5, 7e6
 """What a call, and a process to make it in, cost in nominal seconds, and how many simulated warp instructions cost one more:
 about what they take on one core of a 2020s server, always the same, so that a check does the same however busy it is."""
@@ -150,6 +155,23 @@ class Lab:
             raise Excluded(str(fault)) from fault
         except Unjudgeable as reason:
             raise Excluded(str(reason)) from reason
+
+    def second_look(self, posed: Posed) -> Any:
+        """The example's expected outputs with the largest error that any of several estimates of the conditioning allows.
+
+        An estimate moves the inputs at random a few times; of thousands of elements one may be hardly moved by chance.
+        """
+        found = [posed.expected]
+        for number in range(1, LOOKS + 1):
+            other = posed.example.model_copy(update={"seed": posed.example.seed + number})
+            try:
+                found.append(self.expected(other, posed.problem))
+            except Excluded:
+                continue
+        allowed = {path: np.max([dict(leaves(tree, "out"))[path].allowed for tree in found], axis=0)
+                   for path, _ in leaves(posed.expected, "out")}
+        wider = {id(want): replace(want, allowed=allowed[path]) for path, want in leaves(posed.expected, "out")}
+        return map_leaves(lambda want: wider[id(want)], posed.expected)
 
     def call(self, posed: Posed, how: How = "fresh", conditions: Conditions | None = None) -> Answer:
         """One call of the solution. Raises Spent."""

@@ -87,6 +87,8 @@ class CheckRequest(Frozen):
     operation: str = ""
     work_limit: int | None = None
     """Largest product of the sizes; None: what the mode handles in a moment."""
+    cost: float | None = Field(None, gt=0)
+    """Nominal seconds of the whole check (`lab.COST_OF_CALL`); None: what `examples` asks for."""
 
 
 class Counterexample(Frozen):

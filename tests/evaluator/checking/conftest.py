@@ -24,7 +24,7 @@ class Checks:
         path.write_text(source)
         spec, seed = task(name, self.folder), more.pop("seed", 0)
         request = Request(task=spec, solution=str(path), device=H200, timeout_s=600, seed=seed)
-        return CheckRequest(request=request, **{"examples": 3, "work_limit": 1200, **more})
+        return CheckRequest(request=request, **{"examples": 3, "work_limit": 1200, "cost": 1.5, **more})
 
     def check(self, name: str, source: str, **more) -> CheckReport:
         return check_here(self.request(name, source, **more))

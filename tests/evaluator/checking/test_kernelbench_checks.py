@@ -69,7 +69,7 @@ def test_odd_columns_of_a_kernelbench_problem(tmp_path, monkeypatch, capsys):
     spec = TaskSpec(name="scale", kind="kernelbench", path=str(problem), sizes={"rows": 17, "cols": 34},
                     check_sizes=({"rows": 2, "cols": 32}, {"rows": 4, "cols": 16}))
     request = Request(task=spec, solution=str(solution), device=H200, timeout_s=600, seed=0)
-    report = check_here(CheckRequest(request=request, examples=1, work_limit=512))
+    report = check_here(CheckRequest(request=request, examples=1, work_limit=512, cost=1.5))
     found = verdict(report, "written").counterexample
     assert report.outcome == "failed" and found.example.sizes == {"rows": 1, "cols": 1}
     assert found.inputs == ("x: float32[1, 1]",)

@@ -81,3 +81,12 @@ def test_a_call_that_is_bound_to_take_too_long_is_known_from_a_smaller_one(lab):
     assert opened.too_slow(Example(sizes={"rows": 65537, "cols": 1}))
     assert not opened.too_slow(Example(sizes={"rows": 2000, "cols": 1}))
     assert not opened.too_slow(Example(sizes={"rows": 65537, "cols": 7})), "two sizes differ: nothing is known"
+
+
+def test_an_error_near_the_allowed_one_is_looked_at_again(lab):
+    opened = lab(*source_of("Welford's normalisation"))
+    posed = opened.pose(Example(sizes={"rows": 1025, "cols": 3}, values="shifted", seed=23))
+    wider = opened.second_look(posed)
+    assert (wider.allowed >= posed.expected.allowed).all() and (wider.values == posed.expected.values).all()
+    # Three values that happen to lie close: two of three estimates hardly move their mean.
+    assert posed.expected.allowed[915, 0] < 0.0042 < wider.allowed[915, 0]

@@ -7,6 +7,7 @@ import math
 import hypothesis
 import pytest
 
+from evaluator.checking.search import PHASES
 from evaluator.checking.strategies import FailedBefore, examples_of, prepared_of, space_of, sweep
 from evaluator.checking.types import Declaration, Example
 from evaluator.types import TaskSpec
@@ -69,7 +70,7 @@ def test_hypothesis_shrinks_to_the_smallest_shape(fails, smallest):
     drawn, seen = space(), []
     first = next(example for example in prepared_of(drawn, sweep(drawn, (32, 96), TASK.check_sizes)) if fails(example.sizes))
 
-    @hypothesis.settings(max_examples=2, deadline=None, database=FailedBefore(drawn, first))
+    @hypothesis.settings(max_examples=2, deadline=None, database=FailedBefore(drawn, first), phases=PHASES)
     @hypothesis.seed(1)
     @hypothesis.given(examples_of(drawn))
     def test(example):
