@@ -24,7 +24,7 @@ MEDIUM_PROBLEM = (2e8, 4e9)
 """The same for a second on a CPU."""
 LEAST = 7
 """No size is shrunk below it."""
-BATCHES = (2, 3, 1)
+BATCHES = (2, 3, 1, 5)
 ODD = 3
 """Some found problems have a size that is this many times the smallest: no power of two."""
 
@@ -39,15 +39,18 @@ def searched(sizes: Mapping[str, int], runs: Runs) -> Iterator[Sizes]:
     if not runs(smallest):
         return
     groups = _groups(sizes, batch)
+    if groups:  # sizes that keep a ratio shrink together
+        smallest = _halved(smallest, [name for names in reversed(groups) for name in names], runs)
     for _ in range(2):  # a size that another one bounds from below shrinks after it has
         for names in groups:
             smallest = _halved(smallest, names, runs)
     yield smallest
     shrunk = [names for names in groups if smallest[names[0]] < sizes[names[0]]]
-    for rows, names in zip(BATCHES[1:], [*shrunk, (), ()], strict=False):
-        larger = {name: min(ODD * smallest[name], sizes[name]) for name in names}
-        other = {**smallest, **larger, **({batch: rows} if batch is not None else {})}
-        if other != smallest and runs(other):
+    for rows, names in zip(BATCHES[1:], [*shrunk, (), (), ()], strict=False):
+        same = {**smallest, **({batch: rows} if batch is not None else {})}
+        larger = {**same, **{name: min(ODD * smallest[name], sizes[name]) for name in names}}
+        other = next((tried for tried in (larger, same) if tried != smallest and runs(tried)), None)
+        if other is not None:
             yield other
 
 
@@ -58,7 +61,7 @@ def _groups(sizes: Mapping[str, int], batch: str | None) -> list[tuple[str, ...]
 
 
 def _halved(current: Sizes, names: Sequence[str], runs: Runs) -> Sizes:
-    """The named sizes halved as often as the problem still runs: as often as may be at first, then by bisection."""
+    """The named sizes, the smallest first, halved as often as the problem runs: as often as may be, then by bisection."""
     value = current[names[0]]
     times, refused = 0, 1
     while value >> refused >= LEAST:

@@ -62,9 +62,14 @@ def test_the_search_shrinks_every_size_as_far_as_the_problem_allows():
     asked = []
     found = list(searched(sizes, lambda s: asked.append(s) or coupled(s)))
     assert found[0] == {"batch": 2, "channels": 24, "longest": 8, "length": 8, "h": 28, "w": 28, "groups": 8}
-    assert len(found) == 3 and len({tuple(f.values()) for f in found}) == 3 and all(map(coupled, found))
-    assert {f["batch"] for f in found} == {1, 2, 3}
+    assert len({tuple(f.values()) for f in found}) == 4 and all(map(coupled, found))
+    assert {f["batch"] for f in found} == {1, 2, 3, 5}
     assert len(asked) < 40
+
+
+def test_sizes_that_keep_a_ratio_shrink_together():
+    found = list(searched({"batch": 32, "out": 64, "width": 32}, lambda s: s["out"] == 2 * s["width"]))
+    assert found == [{"batch": rows, "out": 16, "width": 8} for rows in (2, 3, 1, 5)]
 
 
 def test_the_search_finds_nothing_where_the_problem_does_not_run_with_a_small_batch():
