@@ -6,7 +6,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from evaluator.launches import base_name
-from evaluator.types import Evaluation, Status, Tool
+from evaluator.types import Evaluation, Status, TimeEstimate, Tool
 from kernelskill.agents.diagnoser import describe_finding, describe_mismatch
 from kernelskill.facts.nsight import bottleneck
 from kernelskill.report.console import result_console, time_text
@@ -63,9 +63,7 @@ def time_lines(evaluation: Evaluation) -> list[str]:
     """The time with its spread and what it was measured with, and the precision class."""
     lines = []
     if evaluation.time:
-        limiter = f", {evaluation.time.limiter} dominates" if evaluation.time.limiter else ""
-        sampled = ", of sampled inputs" if evaluation.time.sampled_inputs else ""
-        lines.append(f"time      {spread_text(evaluation.time)} {evaluation.time.provenance}{sampled}{limiter}")
+        lines.append(f"time      {spread_text(evaluation.time)} {origin_text(evaluation.time)}")
     elif evaluation.time_unavailable:
         lines.append(f"time      none: {evaluation.time_unavailable}")
     if evaluation.graph_time:
@@ -74,6 +72,12 @@ def time_lines(evaluation: Evaluation) -> list[str]:
         ratio = f"{evaluation.precision_ratio:.3g}"
         lines.append(f"precision {evaluation.precision_class}: its error is {ratio} times the reference's own")
     return lines
+
+
+def origin_text(time: TimeEstimate) -> str:
+    """`modelled, of sampled inputs, dram dominates`: how a time was made, and what it says beside the microseconds."""
+    sampled = ", of sampled inputs" if time.sampled_inputs else ""
+    return f"{time.provenance}{sampled}" + (f", {time.limiter} dominates" if time.limiter else "")
 
 
 def unknown_lines(evaluation: Evaluation) -> list[str]:

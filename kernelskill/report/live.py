@@ -13,7 +13,7 @@ from kernelskill.errors import AwaitingAnswer
 from kernelskill.memory.run import Run
 from kernelskill.model import Attempt, Decision, MethodApplication
 from kernelskill.report.console import progress_console, ratio_text, time_text
-from kernelskill.report.evaluation import unknown_lines
+from kernelskill.report.evaluation import origin_text, unknown_lines
 
 STYLE = {"improved": "green", "equal": "yellow", "regressed": "yellow", "duplicate": "yellow"}
 
@@ -101,5 +101,4 @@ class Progress(Silent):
     def _time(evaluation: Evaluation) -> str:
         if evaluation.time is None:
             return f"no time: {escape(evaluation.time_unavailable)}"
-        limiter = f", {evaluation.time.limiter} dominates" if evaluation.time.limiter else ""
-        return f"{time_text(evaluation.time.time_us)} {evaluation.time.provenance}{limiter}"
+        return f"{time_text(evaluation.time.time_us)} {origin_text(evaluation.time)}"

@@ -13,7 +13,8 @@ from evaluator.oracle import load_oracle
 from evaluator.tiles_torch import tiling_mode
 from evaluator.torch_leaves import as_leaf, as_tensor
 from evaluator.trees import Leaf
-from evaluator.types import Status
+from evaluator.types import Status, TimeEstimate
+from kernelskill.report.evaluation import origin_text
 
 ROW_SUM = """
 def make_inputs(rng, rows, cols):
@@ -131,3 +132,9 @@ def test_the_oracle_draws_the_same_values_when_they_are_small(bench):
     oracle = load_oracle(task)
     whole, sampled = oracle.own_problem(task.sizes, 3), oracle.sampled_problem(task.sizes, 3)
     assert np.array_equal(whole.inputs["x"].values, sampled.inputs["x"].values)
+
+
+def test_a_report_says_that_inputs_were_sampled():
+    whole = TimeEstimate(provenance="modelled", time_us=5.0, limiter="dram")
+    assert origin_text(whole) == "modelled, dram dominates"
+    assert origin_text(whole.model_copy(update={"sampled_inputs": True})) == "modelled, of sampled inputs, dram dominates"
