@@ -16,17 +16,21 @@ from kernelskill.writers.program.ir import Array, Program
 from kernelskill.writers.verify import compare
 
 PROOFS = 2
-"""Check sizes that must agree."""
-MOST_WORK = 1 << 27
-"""Elements that evaluating all stages may hold; larger problems are left out."""
+"""Check sizes of little work that must agree."""
+LITTLE_WORK, MOST_WORK = 1 << 22, 1 << 27
+"""Elements that evaluating all stages holds: up to the first two sizes are run; else one, the smallest up to the second."""
+Sizes = dict[str, int]
 SCALE = 2.0
 """Constant parameters (a fresh norm's ones and zeros) are moved, so that a forgotten one shows."""
 
 
 def prove(task: Task, program: Program) -> None:
     """Raises WriterError where the program is not the model, or where no small problem runs."""
+    little, more = _candidates(task, program)
     proven, refused = 0, ""
-    for sizes in (*task.spec.check_sizes, *task.spec.last_sizes):
+    for place, sizes in enumerate((*little, *more)):
+        if proven == PROOFS or (proven and place >= len(little)):
+            return
         torch.manual_seed(task.spec.seed)
         try:
             module = load_module(task.spec.path, sizes)
@@ -38,21 +42,38 @@ def prove(task: Task, program: Program) -> None:
         except Exception as error:  # sizes that the reference refuses are left out, as in verification
             refused = f"{type(error).__name__}: {error}"
             continue
-        proven += _prove_at(task, program, model, inputs, before, expected, sizes)
-        if proven == PROOFS:
-            return
+        _prove_at(task, program, model, inputs, before, expected, sizes)
+        proven += 1
     if not proven:
         why = refused or "all are too large"
         raise WriterError(f"no small problem of {task.name} runs in time, so nothing can be proven ({why})", hint=BEYOND)
 
 
+def _candidates(task: Task, program: Program) -> tuple[list[Sizes], list[Sizes]]:
+    """The check sizes of little work, in their order, and the others, the least work first."""
+    little, more = [], []
+    for place, sizes in enumerate((*task.spec.check_sizes, *task.spec.last_sizes)):
+        try:
+            with torch.device("meta"):
+                module = load_module(task.spec.path, sizes)
+                model, inputs = module.Model(*module.get_init_inputs()), module.get_inputs()
+            named = {a.name: x for a, x in zip(program.arguments, inputs, strict=True)}
+            named |= {a.name: _stored(model, a) for a in program.stored}
+            found = evaluate.sizes_at(program, {**named, "self": model})
+            work = sum(evaluate.work(stage, found) for stage in program.stages if stage.kind != "library")
+        except Exception:  # a constructor that needs numbers, or sizes that do not go together: the run itself will tell
+            work = 0.0
+        if work <= LITTLE_WORK:
+            little.append(sizes)
+        elif work <= MOST_WORK:
+            more.append((work, place, sizes))
+    return little, [sizes for _, _, sizes in sorted(more, key=lambda entry: entry[:2])]
+
+
 def _prove_at(task: Task, program: Program, model: Any, inputs: list[Any], before: dict[str, Any], expected: Any,
-              sizes: Any) -> bool:
-    """Whether it was proven; False where that would take too long."""
+              sizes: Any) -> None:
     arrays = before | {a.name: _array(x) for a, x in zip(program.arguments, inputs, strict=True)}
     found = evaluate.sizes_at(program, {**arrays, "self": model})
-    if sum(evaluate.work(stage, found) for stage in program.stages if stage.kind != "library") > MOST_WORK:
-        return False
     where = f"Model of {task.name} at sizes {sizes}"
     try:
         got = evaluate.run(program, arrays, found, model)
@@ -65,7 +86,6 @@ def _prove_at(task: Task, program: Program, model: Any, inputs: list[Any], befor
             array = program.array(stage.result)
             assert array is not None
             compare(arrays[stage.result], _array(_stored(model, array)), f"{array.name} of {where}", task)
-    return True
 
 
 def _unsettle(model: Any) -> None:
