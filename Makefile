@@ -53,8 +53,8 @@ bench-policy: $(VENV)/.user  ## Time of a decision and of loading the rules.
 docs: $(VENV)/.user  ## Write the generated pages: docs/rules-reference.md and rules/schema.json.
 	@$(BIN)/python -m kernelskill.policy.reference docs/rules-reference.md rules/schema.json
 
-quality: $(VENV)/.user  ## Planted faults that `kernelskill check` finds, and right kernels that it leaves alone (some 20 minutes).
-	@$(BIN)/python -m benchmarks.check_quality
+quality: $(VENV)/.dev  ## Planted faults that `kernelskill check` finds, and right kernels that it leaves alone: a table (some 20 minutes).
+	@$(BIN)/python -m benchmarks.check_quality --seeds $(or $(SEEDS),1)
 
 asan: $(VENV)/.dev  ## Policy fuzz and engine guards with the native engine under AddressSanitizer (needs gcc with libasan).
 	@PYTHON=$(abspath $(BIN)/python) sh tests/asan.sh

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Another seed draws other examples.")
 @click.option("--layouts", multiple=True, type=click.Choice(["offset", "strided", "transposed"]),
               help="Hold the solution to this layout of its inputs too, declared or not.")
-@click.option("--timeout", default=60.0, show_default=True, type=click.FloatRange(5), help="Seconds it may take.")
+@click.option("--timeout", default=60.0, show_default=True, type=click.FloatRange(5),
+              help="Seconds it may take by the clock; what a search does is counted, so it seldom matters.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=None,
               help="Folder for the report, counterexamples and what failed before.  [default: checks/SOLUTION]")
 @click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
