@@ -43,19 +43,24 @@ Row = dict[str, Any]
 
 def main(arguments: list[str]) -> None:
     """Builds the record, or only renders it."""
-    preloaded()
     record: dict[str, Row] = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
     if arguments[0] != "render":
+        preloaded()
         chosen = select(find_tasks(Path(arguments[0])), ids=arguments[1] if len(arguments) > 1 else "")
         for part, allowed in (("kernels", ()), ("library", LIBRARY)):
             for task in chosen:
                 kept = record.setdefault(task.key, {"name": task.path.stem})
-                if part not in kept and (part == "kernels" or task.level != 1):
+                if _open(kept.get(part)) and (part == "kernels" or task.level != 1):
                     kept[part] = row(task, allowed)
                     print(task.key, part, json.dumps(kept[part]), flush=True)
                     write(record)
     page = PAGE.read_text(encoding="utf-8")
     PAGE.write_text(MARKERS.sub(lambda m: m[1] + table(record) + "\n" + m[2], page), encoding="utf-8")
+
+
+def _open(found: Row | None) -> bool:
+    """Whether the row is still to be made: not there, or recognised and not run."""
+    return found is None or ("as" in found and "simulated" not in found and not found.get("nothing_kept"))
 
 
 def write(record: dict[str, Row]) -> None:
@@ -86,7 +91,7 @@ def row(which: SuiteTask, allowed: tuple[str, ...]) -> Row:
     kept = source.split(" library calls kept")[0].rsplit(" ", 1)[-1] if " library calls kept" in source else "0"
     found = {"as": line.family, "heaviest": described.family, "kernels": source.count("__global__ void"),
              "library_calls": int(kept)}
-    return found if allowed and kept == "0" else {**found, "simulated": simulated(task, source)}
+    return {**found, "nothing_kept": True} if allowed and kept == "0" else {**found, "simulated": simulated(task, source)}
 
 
 def simulated(task: Task, source: str) -> str:
@@ -187,21 +192,25 @@ def _compared(theirs: Any, constructor: list[Any], inputs: list[Any], source: st
 
 def table(record: dict[str, Row]) -> str:
     """Problems of each level by what became of them, and the reasons of those that are not recognised."""
-    head = ["| level | problems | recognised | start right in the simulator | with `--allow-library conv,matmul`: a library "
-            "call kept | start right |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
+    head = ["| level | looked at | recognised | starts run in the simulator | right | with `--allow-library conv,matmul`: a "
+            "library call kept | run | right |", "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
     for level in ("1", "2", "3"):
         rows = [r for key, r in record.items() if key.startswith(f"{level}/")]
         known = [r["kernels"] for r in rows if "as" in r["kernels"]]
         kept = [r["library"] for r in rows if r.get("library", {}).get("library_calls")]
-        counts = (len(rows), len(known), sum(r["simulated"] == "right" for r in known), len(kept),
-                  sum(r["simulated"] == "right" for r in kept))
+        counts = (len(rows), len(known), *_run(known), len(kept), *_run(kept))
         head.append(f"| {level} | {' | '.join(map(str, counts))} |")
     reasons = Counter(_reason(r["kernels"]["refused"]) for r in record.values() if "refused" in r["kernels"])
     listed = "; ".join(f"{reason} ({count})" for reason, count in reasons.most_common())
     late = Counter(r["kernels"]["simulated"].split(" at {")[0] for r in record.values()
                    if r["kernels"].get("simulated", "right") != "right")
     open_ = "; ".join(f"{reason} ({count})" for reason, count in late.most_common())
-    return "\n".join([*head, "", f"Not recognised: {listed or 'none'}.", "", f"Recognised, not seen right: {open_ or 'none'}."])
+    return "\n".join([*head, "", f"Not recognised: {listed or 'none'}.", "", f"Run, not seen right: {open_ or 'none'}."])
+
+
+def _run(rows: list[Row]) -> tuple[int, int]:
+    """How many starts were run, and how many of them were right."""
+    return sum("simulated" in r for r in rows), sum(r.get("simulated") == "right" for r in rows)
 
 
 def _reason(message: str) -> str:
