@@ -215,7 +215,9 @@ def _run(rows: list[Row]) -> tuple[int, int]:
 
 def _reason(message: str) -> str:
     """The part of a refusal that says what is missing."""
-    return message.split(": ")[-1].split(" (")[0][:90]
+    if " at sizes " in message:
+        return "fixed to the full sizes"
+    return message.split(": ")[-1].split(" (")[0].split(" <class")[0]
 
 
 if __name__ == "__main__":
