@@ -102,7 +102,7 @@ def simulated(task: Task, source: str) -> str:
     process.start()
     send.close()
     try:
-        return str(receive.recv())
+        return str(receive.recv()) if receive.poll(10 * SECONDS) else f"not finished in {10 * SECONDS} s"
     except EOFError:
         return f"not finished in {SECONDS} s of processor time"
     finally:
