@@ -181,6 +181,7 @@ struct Block {
   int32_t rank;         // in the cluster
   std::vector<MBarrier> mbarriers;
   std::vector<BulkCopy> bulk_copies;
+  uint64_t barrier_events;  // arrivals and the like so far: while there are some, nobody waits in vain
 };
 
 // Floating-point behaviour of f32 operations: PTX .ftz or not. Lane operations that do not care ask for ANY.

@@ -67,6 +67,7 @@ inline void land_bulk_copies(Warp& w, const Instruction& in, Block& block, MBarr
     std::memcpy(block.shared + copy.offset, copy.data.data(), copy.data.size());
     if (w.worker->launch->checks) ShadowCheck(w, in, block).landed(copy.offset, static_cast<int>(copy.data.size()));
     b.transactions -= static_cast<int64_t>(copy.data.size());
+    w.block->barrier_events++;
     block.bulk_copies.erase(block.bulk_copies.begin() + static_cast<std::ptrdiff_t>(i));
   }
   complete_phase(b);
@@ -119,7 +120,10 @@ inline void do_mbarrier(Warp& w, const Instruction& in) {
       default: b.offset = ~0u;  // MBARRIER_INVAL: never found again
     }
   });
-  if (kind != MBARRIER_TEST) return;
+  if (kind != MBARRIER_TEST) {
+    w.block->barrier_events++;
+    return;
+  }
   uint32_t* d = w.pointer<uint32_t>(ext[0]);
   *d = (*d & ~lanes) | passed;
   if (passed) shadow_acquire(w);
@@ -131,6 +135,7 @@ inline void do_copy_arrive(Warp& w, const Instruction& in) {
   const uint32_t lanes = w.lanes(in);
   if (!lanes) return;
   do_copy_wait(w, in);  // in.imm is -1
+  w.block->barrier_events++;
   uint64_t addresses[32];
   lane_addresses(w, in.a, in.b, in.flags & ADDRESS_64, addresses);
   for_lanes(lanes, [&](int l) {

@@ -18,8 +18,8 @@ namespace ptx {
 constexpr uint64_t TIME_SLICE = 20000;
 // Blocks of a cooperative launch wait for each other in loops.
 constexpr uint64_t COOPERATIVE_SLICE = 500;
-// Rounds over all warps in which each only polled an mbarrier: nobody is left who could complete its phase.
-constexpr int IDLE_ROUNDS = 2000;
+// Rounds over all warps in which each ended polling an mbarrier and nobody arrived at any: no phase can complete any more.
+constexpr int IDLE_ROUNDS = 10000;
 
 // ---- lane-wise operations ------------------------------------------------------------------------------------------------
 
@@ -252,12 +252,14 @@ struct Round {
 
 template <class Observer>
 inline void run_round(Block& block, Observer& observer, Round& round) {
+  const uint64_t events = block.barrier_events;
   for (Warp& w : block.warps) {
     if (!w.alive || !w.runnable()) continue;
     run_warp(w, observer);
     round.ran = true;
     round.progress |= !w.waiting;
   }
+  round.progress |= block.barrier_events != events;
 }
 
 template <class Observer>

@@ -55,6 +55,19 @@ __global__ void two_waits(const int* a, int* out) {
   wait(at_shared(&second), 0);
   out[t] = sum + y[t];
 }
+__global__ void ping_pong(int* out, int n) {
+  __shared__ unsigned long long ping, pong;
+  if (threadIdx.x == 0) { initialise(at_shared(&ping), 32); initialise(at_shared(&pong), 32); }
+  __syncthreads();
+  int count = 0;
+  for (int k = 0; k < n; k++) {
+    if (threadIdx.x >= 32) wait(at_shared(&ping), k & 1);
+    asm volatile("mbarrier.arrive.shared.b64 _, [%0];" :: "r"(at_shared(threadIdx.x < 32 ? &ping : &pong)) : "memory");
+    if (threadIdx.x < 32) wait(at_shared(&pong), k & 1);
+    count++;
+  }
+  out[threadIdx.x] = count;
+}
 __global__ void __cluster_dims__(2, 1, 1) neighbours(const int* a, int* out, int meets) {
   __shared__ int mine[64];
   auto cluster = cooperative_groups::this_cluster();
@@ -102,6 +115,12 @@ def test_a_phase_that_never_completes_ends_with_what_is_missing(device, data):
     result = device.launch(SOURCE, "one_too_few", 1, 64, [data[1]])
     assert result.fatal and result.findings[0].kind == "deadlock"
     assert "lacks 1 arrivals and 0 bytes" in result.findings[0].message
+
+
+def test_warps_that_wait_for_each_other_for_long_are_no_deadlock(device, data):
+    """Every turn of either warp ends with a failed poll."""
+    device.clean(SOURCE, "ping_pong", 1, 64, [data[1], 12_000])
+    assert (data[1][:64] == 12_000).all()
 
 
 def test_labels_belong_to_their_braces(device, data):
