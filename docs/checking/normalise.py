@@ -1,4 +1,4 @@
-"""Rows shifted and scaled to mean 0 and variance 1: task and kernel in one file. It passes on the sizes its author thought of."""
+"""Rows shifted and scaled to mean 0 and variance 1: task and kernel in one file. Right on the sizes its author thought of."""
 
 import cupy as cp
 import numpy as np
