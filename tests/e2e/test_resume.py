@@ -34,7 +34,7 @@ def outcome(report):
     return {key: report[key] for key in ("status", "rounds", "methods", "best_time_us", "speedup", "stop_reason")}
 
 
-@pytest.mark.parametrize("lines", [1, 2, 3, 5])
+@pytest.mark.parametrize("lines", [2, 5])
 def test_a_killed_run_resumes(kernelskill, undisturbed, tmp_path, lines):
     folder = tmp_path / "run"
     call = [sys.executable, "-m", "kernelskill", "optimize", TASK, "--device", "sim", "--rounds", ROUNDS, "--out", str(folder)]

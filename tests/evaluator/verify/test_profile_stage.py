@@ -110,10 +110,10 @@ def test_no_kernel_no_time(bench):
 
 
 def test_unsupported_instruction_is_named_and_resources_stay(bench):
-    solution = SOLUTION.replace("  if (i < n)", '  asm volatile("barrier.cluster.arrive;");\n  if (i < n)')
+    solution = SOLUTION.replace("  if (i < n)", '  asm volatile("{ .reg .s32 r; vadd.s32.s32.s32 r, 1, 2; }");\n  if (i < n)')
     evaluation = bench.evaluate(bench.native(SCALE, [{"n": 100}], FULL), solution, stages=BOTH)
     assert evaluation.status is Status.UNSUPPORTED, evaluation.message
-    assert "barrier.cluster" in evaluation.message
+    assert "vadd" in evaluation.message
     assert evaluation.resources[0].sass
     assert evaluation.time is None
 
