@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,7 @@ def examine_all(
         together = [threads.submit(examine, hostile, home, device, mode, False) for hostile in cases if not hostile.alone]
         rows = [future.result() for future in together]
     left: dict[str, Any] = {"name": "after_those_side_by_side", **left_over(memory)}
-    left["processes_left"] = len(processes(home) - before)
+    left["processes_left"] = len(lasting(home, before))
     yield [*rows, {**left, "wrong": still_there(left)}]
     for hostile in cases:
         if hostile.alone and time.monotonic() < until:
@@ -84,7 +84,7 @@ def examine(hostile: Hostile, home: Path, device: DeviceSpec, mode: Mode, alone:
     after, after_seconds = judged(HONEST, 60.0, home / hostile.name, device, mode)
     row |= {"next_status": after.status.value, "next_seconds": round(after_seconds, 2)}
     if alone:
-        row["processes_left"] = len(processes(home) - before)
+        row["processes_left"] = len(lasting(home, before))
     next_wrong = "" if after.status is Status.PASSED else f"the next evaluation: {after.status.value}: {after.message[:200]}"
     row["wrong"] = disagreement(hostile, evaluation) or next_wrong or still_there(row)
     print(f"{'WRONG' if row['wrong'] else 'ok':<6}{hostile.name:<32}{row['status']:<20}{seconds:6.1f} s  {row['message'][:150]}"
@@ -133,6 +133,15 @@ def processes(home: Path) -> set[int]:
             continue
         if ours or (state == "Z" and int(parent) in (1, os.getpid())):
             found.add(int(folder.name))
+    return found
+
+
+def lasting(home: Path, before: Collection[int] = (), patience_s: float = 10.0) -> set[int]:
+    """Of `processes`, those that are still there after a while: what was killed has to end, and init to take the dead."""
+    found, until = processes(home) - set(before), time.monotonic() + patience_s
+    while found and time.monotonic() < until:
+        time.sleep(0.05)
+        found &= processes(home)
     return found
 
 

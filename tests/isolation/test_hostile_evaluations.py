@@ -6,7 +6,7 @@ import tempfile
 
 import pytest
 
-from benchmarks.h200.isolation import disagreement, examine, judged, processes
+from benchmarks.h200.isolation import disagreement, examine, judged, lasting
 from benchmarks.hostile import HONEST, HOSTILE
 from evaluator.types import Status
 from kernelskill.facts.device import detect_device, load_device
@@ -21,7 +21,7 @@ def test_verdict_and_nothing_left_in_the_simulator(hostile, tmp_path, monkeypatc
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     evaluation, _ = judged(hostile.source(), hostile.timeout_s, tmp_path, load_device("h200"), "sim")
     assert disagreement(hostile, evaluation) == ""
-    assert not processes(tmp_path)
+    assert not lasting(tmp_path)
 
 
 def test_the_honest_solution_that_follows_passes(tmp_path):
