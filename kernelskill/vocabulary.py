@@ -105,7 +105,6 @@ global_load_efficiency_pct | number | % | simulated ncu | bytes the lanes asked 
 global_store_efficiency_pct | number | % | simulated ncu | the same for stores | smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct
 global_load_requests | number | requests | simulated ncu | warp-level global load instructions | l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum
 global_store_requests | number | requests | simulated ncu | warp-level global store instructions | l1tex__t_requests_pipe_lsu_mem_global_op_st.sum
-global_store_sector_share_pct | number | % | simulated ncu | stores' part of the sectors that global loads and stores touch
 l1_hit_rate_pct | number | % | modelled ncu | sectors served by L1 | l1tex__t_sector_hit_rate.pct
 l2_hit_rate_pct | number | % | modelled ncu | sectors served by L2 | lts__t_sector_hit_rate.pct
 dram_bytes | number | B | modelled ncu | bytes moved to and from DRAM | dram__bytes.sum

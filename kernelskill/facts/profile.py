@@ -42,7 +42,6 @@ def add_profile_facts(table: FactTable, evaluation: Evaluation, target: LaunchRe
         _add_simulated(table, evaluation, target, device, resources)
     else:
         _add_measured(table, evaluation, target, device, resources)
-    _add_store_share(table, "simulated" if evaluation.environment.simulated else "ncu")
 
 
 def _add_simulated(table: FactTable, evaluation: Evaluation, target: LaunchRecord | None, device: DeviceSpec,
@@ -84,18 +83,6 @@ def _add_measured(table: FactTable, evaluation: Evaluation, target: LaunchRecord
         idle = max(0.0, evaluation.time.time_us - line.busy_us)
         table.add("launch_overhead_pct", 100.0 * idle / evaluation.time.time_us, "cupti")
     _add_shares(table, launches, target)
-
-
-def _add_store_share(table: FactTable, provenance: Provenance) -> None:
-    loads, stores = (_product(table, f"global_{kind}_requests", f"global_{kind}_sectors_per_request")
-                     for kind in ("load", "store"))
-    if loads is not None and stores is not None and loads + stores > 0:
-        table.add("global_store_sector_share_pct", 100.0 * stores / (loads + stores), provenance)
-
-
-def _product(table: FactTable, *names: str) -> float | None:
-    values = [table.number(name) for name in names]
-    return None if None in values else prod(value or 0.0 for value in values)
 
 
 def _add_shares(table: FactTable, launches: Sequence[LaunchRecord], target: LaunchRecord | None) -> None:
