@@ -24,6 +24,7 @@ import numpy as np
 
 from benchmarks.examples import EXAMPLES, RESULTS, ROOT
 from benchmarks.h200.provenance import commit, provenance, write
+from benchmarks.model.generated import SIMULATED
 from benchmarks.model.measured import H200
 from benchmarks.model.new_table import NEW
 from benchmarks.model.score import score
@@ -31,8 +32,6 @@ from benchmarks.model.table import by_problem
 
 PART = "model"
 PREDICTIONS = RESULTS / "model_predictions.json"
-SOLUTIONS = RESULTS / "generated"
-"""`<example>/<digest>.py`: what the template writer made in simulated runs of the examples."""
 SECONDS = 110.0
 LEAST_FOR_COUNTERS = 20.0
 RUNS = (20, 60)
@@ -52,7 +51,7 @@ def solutions() -> Iterator[tuple[str, Path]]:
     """(example, file) of every generated solution, each once, the start first."""
     for example in EXAMPLES:
         yield example, RESULTS / "solutions" / example / "start.py"
-        yield from ((example, path) for path in sorted((SOLUTIONS / example).glob("*.py")))
+        yield from ((example, path) for path in sorted((SIMULATED / example).glob("*.py")))
 
 
 def predict() -> None:

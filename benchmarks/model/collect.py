@@ -17,7 +17,7 @@ from benchmarks.examples import ROOT
 from benchmarks.h200 import timing
 from benchmarks.h200.example_record import RECORD, solution
 from benchmarks.h200.provenance import RESULTS
-from benchmarks.model.generated import FILE, FOLDER, PLUS_ONE, Row, key_of
+from benchmarks.model.generated import FILE, FOLDER, PLUS_ONE, Row, key_of, source_of
 from benchmarks.model.measured import METRICS
 from evaluator.types import Evaluation, KernelProfile
 from kernelskill.memory.store import solution_digest
@@ -115,7 +115,8 @@ def main() -> None:
         found += rows
     FOLDER.mkdir(exist_ok=True)
     for row, text in found:
-        (FOLDER / f"{row.solution}.py").write_text(text)
+        if source_of(row.solution) is None:
+            (FOLDER / f"{row.solution}.py").write_text(text)
         kept["solutions"][key_of(row)] = row.to_json()
     FILE.write_text(json.dumps(kept, indent=1) + "\n")
     print(f"{len(found)} taken, {len(kept['solutions'])} in {FILE}")

@@ -1,7 +1,8 @@
 """The held-out set: whole solutions that a run generated and an H200 measured. No constant and no rule was chosen on them.
 
-`results/h200/generated.json` holds the times with their provenance, `results/h200/generated/<digest>.py` the solutions as they
-were measured (`collect.py` takes them from runs). They are modelled as a user meets them, one call at the full sizes by the
+`results/h200/generated.json` holds the times with their provenance (`collect.py` takes them from runs). The solutions as they were
+measured are `<digest>.py`: below `results/generated/` those that simulated runs make too, the others in `results/h200/generated/`.
+They are modelled as a user meets them, one call at the full sizes by the
 evaluator, several launches added up.
 """
 
@@ -22,6 +23,8 @@ from evaluator.types import Evaluation, Request, TaskSpec
 from kernelskill.tasks import load_task
 
 FILE, FOLDER = RESULTS / "h200" / "generated.json", RESULTS / "h200" / "generated"
+SIMULATED = RESULTS / "generated"
+"""`<example>/<digest>.py`: what the template writer made in simulated runs of the examples."""
 PLUS_ONE = "benchmarks/results/h200/generated/plus_one_task.py"
 """A task of one addition: its times say what a launch costs."""
 
@@ -63,6 +66,11 @@ def key_of(row: Row) -> str:
     return f"{name}{size} {row.solution[:8]}"
 
 
+def source_of(digest: str) -> Path | None:
+    """The file of a solution; None where it is not kept yet."""
+    return next((path for path in (FOLDER / f"{digest}.py", *SIMULATED.glob(f"*/{digest}.py")) if path.exists()), None)
+
+
 def load() -> dict[str, Row]:
     """Key -> row."""
     rows = json.loads(FILE.read_text())["solutions"]
@@ -71,7 +79,7 @@ def load() -> dict[str, Row]:
 
 def evaluate(row: Row) -> Evaluation:
     """The profile stage in the simulator, at the sizes of the measurement."""
-    return pool.evaluate(Request(task=_task(row), solution=str(FOLDER / f"{row.solution}.py"), mode="sim", device=H200,
+    return pool.evaluate(Request(task=_task(row), solution=str(source_of(row.solution)), mode="sim", device=H200,
                                  timeout_s=300, stages=("profile",)))
 
 
