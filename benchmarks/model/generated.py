@@ -1,9 +1,9 @@
 """The held-out set: whole solutions that a run generated and an H200 measured. No constant and no rule was chosen on them.
 
-`results/h200/generated.json` holds the times with their provenance (`collect.py` takes them from runs). The solutions as they were
-measured are `<digest>.py`: below `results/generated/` those that simulated runs make too, the others in `results/h200/generated/`.
-They are modelled as a user meets them, one call at the full sizes by the
-evaluator, several launches added up.
+`results/h200/generated.json` holds the times with their provenance (`collect.py` takes them from runs). The solutions as they
+were measured are `<digest>.py`: below `results/generated/` those that simulated runs make too, the others in
+`results/h200/generated/`. They are modelled as a user meets them, one call at the full sizes by the evaluator, several launches
+added up.
 """
 
 from __future__ import annotations

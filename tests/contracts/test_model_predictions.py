@@ -40,5 +40,5 @@ def test_the_held_out_record_holds_the_solutions_that_were_measured():
     rows = generated.load()
     sources = json.loads(generated.FILE.read_text())["sources"]
     for key, row in rows.items():
-        assert solution_digest((generated.FOLDER / f"{row.solution}.py").read_text()) == row.solution, key
+        assert solution_digest(generated.source_of(row.solution).read_text()) == row.solution, key
         assert row.low_us <= row.us <= row.high_us and sources[row.source]["device"] == "NVIDIA H200"
